@@ -1,0 +1,1 @@
+//! Drivers: they move bytes between sockets and sessions.

@@ -1,0 +1,2 @@
+//! 9agents.
+fn main() {}

@@ -1,0 +1,3 @@
+//! The 9P session.
+#![no_std]
+#![forbid(unsafe_code)]
