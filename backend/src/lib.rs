@@ -1,1 +1,3 @@
 //! The tree of coding agents.
+
+pub mod name;
