@@ -72,6 +72,12 @@ pub trait File: Send + Sync {
 
     /// What the open file is now (`fstat`): link count 0 once its last name is gone.
     fn meta(&self) -> Result<Meta, Errno>;
+
+    /// Whether [`File::meta`] is sure to tell, by a moved ctime or a link count of 0, that the path no longer leads to
+    /// this file. It is not on overlay and network filesystems: there the path has to be resolved again.
+    fn tells_replacement(&self) -> bool {
+        true
+    }
 }
 
 /// An open directory. The last reference closes it.
