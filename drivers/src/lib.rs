@@ -1,1 +1,4 @@
 //! Drivers: they move bytes between sockets and sessions.
+
+pub mod log;
+pub mod post;

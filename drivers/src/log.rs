@@ -1,0 +1,298 @@
+//! The log: one line per event, on stderr and nowhere else.
+//!
+//! Owns the shape of a line and the promise that nothing from outside can break it: no value reaches a terminal or the
+//! journal with a control character in it, or longer than [`CLEAN_BYTES_MAX`]. The promise is kept here, where lines are made, so no
+//! caller can forget it. Knows nothing of what is logged.
+
+use std::fmt::{self, Write};
+use std::io;
+
+use rustix::fs::fstat;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Sends events of `most` and graver to stderr, for the rest of the process.
+///
+/// Under systemd (stderr is the stream that `JOURNAL_STREAM` names, see systemd.exec(5)) a line begins with its priority, `<4>`,
+/// and carries no time, because the journal has its own. Elsewhere it begins with the local time and the level.
+/// A stderr that cannot be written loses the line and nothing else. The first call wins; later ones do nothing.
+pub fn init(most: LevelFilter) {
+    let journal = std::env::var("JOURNAL_STREAM").is_ok_and(|stream| is_stderr(&stream));
+    let lines = Lines { prefix: if journal { Prefix::Priority } else { Prefix::Time } };
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(most)
+        .with_writer(io::stderr)
+        // The library would report a failed write with eprintln!, which panics when stderr is gone.
+        .log_internal_errors(false)
+        .event_format(lines)
+        .finish();
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// Shows bytes from outside in a form that is safe to print: at most [`CLEAN_BYTES_MAX`] bytes of UTF-8, on one line.
+///
+/// Control characters, line separators and the marks that reorder text become `?`, bytes that are not UTF-8 become U+FFFD, and a
+/// text that was cut ends in `…`.
+#[derive(Debug, Clone, Copy)]
+pub struct Clean<'a>(pub &'a [u8]);
+
+impl fmt::Display for Clean<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut scrubbed = String::new();
+        let mut scrub = Scrub::into(&mut scrubbed);
+        for chunk in self.0.utf8_chunks() {
+            let fits = scrub.write_str(chunk.valid()).and_then(|()| {
+                if chunk.invalid().is_empty() {
+                    Ok(())
+                } else {
+                    scrub.write_char(char::REPLACEMENT_CHARACTER)
+                }
+            });
+            if fits.is_err() {
+                break;
+            }
+        }
+        scrub.finish();
+        f.write_str(&scrubbed)
+    }
+}
+
+/// Collects text, cleaned as [`Clean`] says. Refuses more (`fmt::Error`) once the limit is passed, so that a formatter of a huge
+/// value stops early.
+struct Scrub<'a> {
+    out: &'a mut String,
+    /// Where in `out` this value began.
+    start: usize,
+    /// Where to cut so that the ellipsis still fits.
+    cut: usize,
+    full: bool,
+}
+
+impl<'a> Scrub<'a> {
+    fn into(out: &'a mut String) -> Self {
+        let start = out.len();
+        Self { out, start, cut: start, full: false }
+    }
+
+    fn finish(self) {
+        if self.full {
+            self.out.truncate(self.cut);
+            self.out.push(ELLIPSIS);
+        }
+    }
+}
+
+impl Write for Scrub<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.chars().try_for_each(|c| self.write_char(c))
+    }
+
+    fn write_char(&mut self, c: char) -> fmt::Result {
+        let c = if is_unprintable(c) { '?' } else { c };
+        let used = self.out.len() - self.start;
+        if self.full || used + c.len_utf8() > CLEAN_BYTES_MAX {
+            self.full = true;
+            return Err(fmt::Error);
+        }
+        if used + ELLIPSIS.len_utf8() <= CLEAN_BYTES_MAX {
+            self.cut = self.out.len();
+        }
+        self.out.push(c);
+        Ok(())
+    }
+}
+
+/// Characters that move a cursor, end a line, or change the order in which others are shown.
+fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The format of a line: a prefix, the message, then ` name=value` for each field.
+struct Lines {
+    prefix: Prefix,
+}
+
+#[derive(Clone, Copy)]
+enum Prefix {
+    Priority,
+    Time,
+}
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let level = *event.metadata().level();
+        match self.prefix {
+            Prefix::Priority => write!(out, "<{}>", priority(level))?,
+            Prefix::Time => write!(out, "{} {} ", jiff::Zoned::now().strftime("%F %T"), word(level))?,
+        }
+        let mut text = Text::default();
+        event.record(&mut text);
+        writeln!(out, "{}{}", text.message, text.fields)
+    }
+}
+
+#[derive(Default)]
+struct Text {
+    message: String,
+    fields: String,
+}
+
+impl Text {
+    fn add(&mut self, field: &Field, value: fmt::Arguments<'_>) {
+        let out = if field.name() == "message" {
+            &mut self.message
+        } else {
+            self.fields.push(' ');
+            self.fields.push_str(field.name());
+            self.fields.push('=');
+            &mut self.fields
+        };
+        let mut scrub = Scrub::into(out);
+        // An error only says that the value was cut.
+        let _ = scrub.write_fmt(value);
+        scrub.finish();
+    }
+}
+
+impl Visit for Text {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field, format_args!("{value}"));
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.add(field, format_args!("{value}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.add(field, format_args!("{value:?}"));
+    }
+}
+
+/// The priority of sd-daemon(3) and syslog(3).
+fn priority(level: Level) -> u8 {
+    match level {
+        Level::ERROR => 3,
+        Level::WARN => 4,
+        Level::INFO => 6,
+        Level::DEBUG | Level::TRACE => 7,
+    }
+}
+
+fn word(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "error:",
+        Level::WARN => "warning:",
+        Level::INFO => "info:",
+        Level::DEBUG => "debug:",
+        Level::TRACE => "trace:",
+    }
+}
+
+/// Whether a `JOURNAL_STREAM` value (`device:inode`, decimal) names the file that stderr is.
+fn is_stderr(stream: &str) -> bool {
+    fstat(rustix::stdio::stderr()).is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
+}
+
+/// The most bytes of one value in a line.
+pub const CLEAN_BYTES_MAX: usize = 256;
+
+const ELLIPSIS: char = '…';
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn clean_replaces_what_a_terminal_would_obey() {
+        assert_eq!(Clean(b"plain").to_string(), "plain");
+        assert_eq!(Clean(b"a\x1b[2J\r\nb\0\x7f").to_string(), "a?[2J??b??");
+        assert_eq!(Clean("\u{9b}1m\u{202e}x\u{2028}".as_bytes()).to_string(), "?1m?x?");
+        assert_eq!(Clean(b"a\xffb\xc3").to_string(), "a\u{fffd}b\u{fffd}");
+    }
+
+    #[test]
+    fn clean_cuts_at_the_limit_and_says_so() {
+        let full = "x".repeat(CLEAN_BYTES_MAX);
+        assert_eq!(Clean(full.as_bytes()).to_string(), full);
+        let cut = Clean("x".repeat(CLEAN_BYTES_MAX + 1).as_bytes()).to_string();
+        assert_eq!(cut, format!("{}…", "x".repeat(CLEAN_BYTES_MAX - 3)));
+    }
+
+    proptest! {
+        #[test]
+        fn clean_keeps_its_promise(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+            let text = Clean(&bytes).to_string();
+            prop_assert!(text.len() <= CLEAN_BYTES_MAX);
+            prop_assert!(!text.chars().any(is_unprintable));
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_line_whatever_the_values_hold() {
+        let lines = logged(Prefix::Priority, || {
+            tracing::warn!(peer = "evil\n<3>forged", tag = ?b'\n', "closed {}", "with\na newline");
+            tracing::info!("{}", "y".repeat(1000));
+        });
+        assert_eq!(lines[0], "<4>closed with?a newline peer=evil?<3>forged tag=10");
+        assert_eq!(lines[1].len(), "<6>".len() + CLEAN_BYTES_MAX);
+        assert_eq!(lines.len(), 2);
+    }
+
+    #[test]
+    fn outside_the_journal_a_line_has_time_and_level() {
+        let lines = logged(Prefix::Time, || tracing::error!("no room"));
+        let (time, rest) = lines[0].split_at("2000-01-01 00:00:00".len());
+        assert!(jiff::civil::DateTime::strptime("%F %T", time).is_ok(), "{time}");
+        assert_eq!(rest, " error: no room");
+    }
+
+    #[test]
+    fn journal_stream_must_match_stderr() {
+        let stat = fstat(rustix::stdio::stderr()).unwrap();
+        assert!(is_stderr(&format!("{}:{}", stat.st_dev, stat.st_ino)));
+        assert!(!is_stderr(&format!("{}:{}", stat.st_dev, stat.st_ino.wrapping_add(1))));
+        assert!(!is_stderr(""));
+    }
+
+    /// The lines that `act` logs.
+    fn logged(prefix: Prefix, act: impl FnOnce()) -> Vec<String> {
+        let sink = Sink::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer({
+                let sink = sink.clone();
+                move || sink.clone()
+            })
+            .event_format(Lines { prefix })
+            .finish();
+        tracing::subscriber::with_default(subscriber, act);
+        let bytes = sink.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+}
