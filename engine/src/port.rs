@@ -10,7 +10,7 @@
 use alloc::boxed::Box;
 
 use proto::stat::{Attr, Dirent, Stat as Record};
-use proto::{Dialect, Qid, Refusal};
+use proto::{DT_DIR, DT_REG, Dialect, MAX_WALK, QID_SIZE, Qid, Refusal, S_IFDIR, S_IFREG};
 
 /// The time, read by the driver and handed down.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq)]
@@ -181,7 +181,7 @@ pub struct Path {
 impl Path {
     /// Keeps a copy of a message's names.
     pub fn copy(names: proto::Names<'_>) -> Self {
-        Self { count: names.len() as u16, wire: names.wire().into() }
+        Self { count: names.count(), wire: names.wire().into() }
     }
 
     /// The names, in order. They are a client's bytes: nothing has been checked but their lengths.
@@ -196,30 +196,45 @@ impl Path {
     }
 }
 
-/// At most 16 qids, in place.
+/// At most 16 qids, in place, as they will travel.
 #[derive(Clone, Debug)]
 pub struct Qids {
     len: u8,
-    at: [Qid; proto::MAX_WALK],
+    wire: [[u8; QID_SIZE]; MAX_WALK],
 }
 
 impl Qids {
     /// None yet.
     pub const fn new() -> Self {
-        Self { len: 0, at: [Qid { kind: 0, version: 0, path: 0 }; proto::MAX_WALK] }
+        Self { len: 0, wire: [[0; QID_SIZE]; MAX_WALK] }
     }
 
     /// Adds one. A seventeenth is dropped: a walk has at most 16 names.
     pub fn push(&mut self, qid: Qid) {
-        if let Some(place) = self.at.get_mut(usize::from(self.len)) {
-            *place = qid;
+        if let Some(place) = self.wire.get_mut(usize::from(self.len)) {
+            *place = qid.to_bytes();
             self.len += 1;
         }
     }
 
-    /// Those there are.
-    pub fn as_slice(&self) -> &[Qid] {
-        &self.at[..usize::from(self.len)]
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The last one.
+    pub fn last(&self) -> Option<Qid> {
+        self.wire().last().map(|bytes| Qid::from_bytes(*bytes))
+    }
+
+    /// Those there are, as they travel.
+    pub fn wire(&self) -> &[[u8; QID_SIZE]] {
+        &self.wire[..usize::from(self.len)]
     }
 }
 
@@ -464,11 +479,5 @@ fn split(ns: i64) -> (u64, u64) {
 }
 
 const NS: i64 = 1_000_000_000;
-/// `stat` of a directory, and of a regular file (inode(7)).
-const S_IFDIR: u32 = 0o040_000;
-const S_IFREG: u32 = 0o100_000;
-/// Types of a directory entry (readdir(3)).
-const DT_DIR: u8 = 4;
-const DT_REG: u8 = 8;
 /// The block size reported: what a page is.
 const BLOCK: u64 = 4096;

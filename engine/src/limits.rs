@@ -1,0 +1,157 @@
+//! The limits of a session, and the budget that all sessions of a daemon share.
+//!
+//! Owns: the numbers, the relations between them, and the two shared counters. Must not know: what is counted.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// What one connection may use.
+#[derive(Copy, Clone, Debug)]
+pub struct Limits {
+    /// Largest msize agreed to, in bytes.
+    pub msize: u32,
+    /// Fids at once.
+    pub fids: usize,
+    /// Requests in flight; at that many the connection is not read.
+    pub requests: usize,
+    /// How many of them may be jobs. Fewer than `requests`, so that a flush of a parked request can still be read.
+    pub parked: usize,
+    /// Bytes of replies queued or promised; from there on the connection is not read.
+    pub queued_bytes: usize,
+}
+
+impl Limits {
+    /// The defaults (contract 7).
+    pub const DEFAULT: Self = Self {
+        msize: 1024 * 1024,
+        fids: 32_768,
+        requests: MAX_REQUESTS,
+        parked: MAX_REQUESTS / 2,
+        queued_bytes: 4 * 1024 * 1024,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// What all connections of a daemon may use together. Cloning is a reference.
+#[derive(Clone, Debug)]
+pub struct Budget(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    fids: AtomicUsize,
+    fids_limit: usize,
+    bytes: AtomicUsize,
+    bytes_limit: usize,
+}
+
+impl Budget {
+    /// A budget of so many fids and so many bytes of replies and rooms.
+    pub fn new(fids: usize, bytes: usize) -> Self {
+        Self(Arc::new(Shared {
+            fids: AtomicUsize::new(0),
+            fids_limit: fids,
+            bytes: AtomicUsize::new(0),
+            bytes_limit: bytes,
+        }))
+    }
+
+    /// Fids and bytes taken at this moment.
+    pub fn taken(&self) -> (usize, usize) {
+        (self.0.fids.load(Ordering::Relaxed), self.0.bytes.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn take_fid(&self) -> bool {
+        take(&self.0.fids, 1, self.0.fids_limit)
+    }
+
+    pub(crate) fn return_fids(&self, count: usize) {
+        self.0.fids.fetch_sub(count, Ordering::Relaxed);
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new(DAEMON_FIDS, DAEMON_BYTES)
+    }
+}
+
+/// A session's share of the byte budget, taken in steps so that a request costs no shared counter.
+#[derive(Debug)]
+pub(crate) struct Share {
+    budget: Budget,
+    held: usize,
+}
+
+impl Share {
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self { budget, held: 0 }
+    }
+
+    /// Whether `bytes` in all are covered, after taking what is missing. A session that holds nothing yet is always
+    /// covered for one step's worth of work by its caller: it must be able to answer one request.
+    pub(crate) fn covers(&mut self, bytes: usize) -> bool {
+        if bytes <= self.held {
+            return true;
+        }
+        let more = (bytes - self.held).next_multiple_of(SHARE_STEP);
+        let shared = &self.budget.0;
+        let taken = take(&shared.bytes, more, shared.bytes_limit);
+        if taken {
+            self.held += more;
+        }
+        taken
+    }
+
+    /// Gives everything back: nothing is queued and nothing is promised.
+    pub(crate) fn release(&mut self) {
+        if self.held > 0 {
+            self.budget.0.bytes.fetch_sub(self.held, Ordering::Relaxed);
+            self.held = 0;
+        }
+    }
+
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+fn take(counter: &AtomicUsize, count: usize, limit: usize) -> bool {
+    counter
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| now.checked_add(count).filter(|sum| *sum <= limit))
+        .is_ok()
+}
+
+/// Requests in flight per connection: slot numbers fit a byte, and tags are searched in a line.
+pub const MAX_REQUESTS: usize = 64;
+/// Fids per daemon.
+pub const DAEMON_FIDS: usize = 262_144;
+/// Bytes of rooms and replies per daemon.
+pub const DAEMON_BYTES: usize = 64 * 1024 * 1024;
+/// Smallest msize in which every Rstat or Rgetattr of ours fits, 9P2000.u and 9P2000.L.
+pub const MIN_MSIZE: u32 = 4096;
+/// The same for 9P2000, where small embedded clients exist.
+pub const MIN_MSIZE_PLAIN: u32 = 512;
+/// Largest frame taken before a version is agreed on.
+pub const UNVERSIONED_MSIZE: u32 = 8192 + 24;
+
+const SHARE_STEP: usize = 64 * 1024;
+
+const _: () = {
+    let limits = Limits::DEFAULT;
+    assert!(limits.requests <= MAX_REQUESTS && MAX_REQUESTS <= u8::MAX as usize);
+    assert!(limits.parked < limits.requests);
+    assert!(limits.queued_bytes >= 2 * limits.msize as usize);
+    assert!(DAEMON_BYTES >= limits.queued_bytes + limits.msize as usize);
+    assert!(MIN_MSIZE_PLAIN < MIN_MSIZE && MIN_MSIZE < limits.msize);
+};

@@ -1,0 +1,238 @@
+//! Replies on their way out.
+//!
+//! Owns: the batch being gathered, the buffers ready to be sent, the rooms lent to answers, and how many bytes all that
+//! is or may become. Must not know: requests, fids, or how bytes are sent.
+//!
+//! A payload is written where it will be sent from: a room is the tail of the batch behind space for a header, which is
+//! filled in once the payload's length is known. A short answer costs nothing, and nothing is copied. A worker on
+//! another thread fills a buffer of its own ([`Apart`]), which is copied if it is small and sent as it is otherwise.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use proto::{Dialect, Rmessage};
+
+use crate::port::{Form, Room, Ticket};
+
+/// A run of whole replies, ready to be sent.
+#[derive(Debug)]
+pub struct Buf {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Buf {
+    /// The bytes to send.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// The room an answer may fill.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Spec {
+    pub(crate) form: Form,
+    /// Bytes of header in front of it.
+    pub(crate) head: u8,
+    /// Bytes of payload, at most.
+    pub(crate) limit: u32,
+}
+
+impl Spec {
+    /// For an answer without a payload.
+    pub(crate) const NOTHING: Self = Self { form: Form::Nothing, head: 0, limit: 0 };
+
+    fn bytes(self) -> usize {
+        usize::from(self.head) + self.limit as usize
+    }
+}
+
+/// A room with space of its own, for an answer made on another thread.
+#[derive(Debug)]
+pub struct Apart {
+    spec: Spec,
+    dialect: Dialect,
+    bytes: Vec<u8>,
+}
+
+impl Apart {
+    pub(crate) fn new(spec: Spec, dialect: Dialect) -> Self {
+        Self { spec, dialect, bytes: vec![0; spec.bytes()] }
+    }
+
+    /// The room. Every call gives a fresh one.
+    pub fn room(&mut self) -> Room<'_> {
+        Room::new(self.spec.form, self.dialect, &mut self.bytes[usize::from(self.spec.head)..])
+    }
+}
+
+/// The outbox.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    /// All of it is initialised; only the first `filled` bytes are replies.
+    batch: Vec<u8>,
+    filled: usize,
+    ready: VecDeque<Buf>,
+    ready_bytes: usize,
+    /// Taken by the driver and not yet sent.
+    taken_bytes: usize,
+    /// Rooms of running requests.
+    promised: usize,
+    /// Whose room the batch's tail is.
+    lent: Option<Ticket>,
+    gather: usize,
+}
+
+impl Outbox {
+    pub(crate) fn new() -> Self {
+        Self {
+            batch: Vec::new(),
+            filled: 0,
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            taken_bytes: 0,
+            promised: 0,
+            lent: None,
+            gather: MIN_GATHER,
+        }
+    }
+
+    /// A new msize: batches grow to twice that, within bounds.
+    pub(crate) fn resize(&mut self, msize: u32) {
+        self.gather = (2 * msize as usize).clamp(MIN_GATHER, MAX_GATHER);
+    }
+
+    /// Bytes queued, promised, or handed to the driver and not yet sent.
+    pub(crate) fn queued(&self) -> usize {
+        self.filled + self.ready_bytes + self.taken_bytes + self.promised
+    }
+
+    /// Whether enough is gathered for a send.
+    pub(crate) fn is_worth_sending(&self) -> bool {
+        self.filled >= self.gather || !self.ready.is_empty()
+    }
+
+    /// Whether there is anything to send.
+    pub(crate) fn has_bytes(&self) -> bool {
+        self.filled > 0 || !self.ready.is_empty()
+    }
+
+    pub(crate) fn promise(&mut self, spec: Spec) {
+        self.promised += spec.bytes();
+    }
+
+    pub(crate) fn release(&mut self, spec: Spec) {
+        self.promised -= spec.bytes();
+    }
+
+    /// The batch's tail as a room, until anything else is put into the batch.
+    pub(crate) fn room(&mut self, ticket: Ticket, spec: Spec, dialect: Dialect) -> Room<'_> {
+        self.reserve(spec.bytes());
+        self.lent = Some(ticket);
+        let start = self.filled + usize::from(spec.head);
+        Room::new(spec.form, dialect, &mut self.batch[start..start + spec.limit as usize])
+    }
+
+    /// Appends the reply whose payload the ticket's room holds: `header` fills in the space in front of it. `false` when
+    /// the batch's tail is not this ticket's room, or the payload is longer than the room.
+    pub(crate) fn finish(&mut self, ticket: Ticket, spec: Spec, payload: u32, header: impl FnOnce(&mut [u8])) -> bool {
+        if self.lent.take() != Some(ticket) || payload > spec.limit {
+            return false;
+        }
+        let head = usize::from(spec.head);
+        header(&mut self.batch[self.filled..self.filled + head]);
+        self.filled += head + payload as usize;
+        true
+    }
+
+    /// Appends the reply whose payload was made apart.
+    pub(crate) fn finish_apart(&mut self, apart: Apart, payload: u32, header: impl FnOnce(&mut [u8])) -> bool {
+        if payload > apart.spec.limit {
+            return false;
+        }
+        let head = usize::from(apart.spec.head);
+        let len = head + payload as usize;
+        let mut bytes = apart.bytes;
+        header(&mut bytes[..head]);
+        self.lent = None;
+        if len <= SMALL {
+            self.reserve(len);
+            self.batch[self.filled..self.filled + len].copy_from_slice(&bytes[..len]);
+            self.filled += len;
+        } else {
+            self.close_batch();
+            self.ready_bytes += len;
+            self.ready.push_back(Buf { bytes, len });
+        }
+        true
+    }
+
+    /// Appends a whole reply.
+    pub(crate) fn push(&mut self, message: &Rmessage<'_>, tag: u16, dialect: Dialect) {
+        self.lent = None;
+        self.reserve(SMALL);
+        // Every message that is built here is bounded far below SMALL: texts by their table, qids by their count.
+        let written = message.encode(tag, dialect, &mut self.batch[self.filled..]);
+        debug_assert!(written.is_ok(), "a reply did not fit: {message:?}");
+        self.filled += written.unwrap_or(0);
+    }
+
+    /// What to send next.
+    pub(crate) fn take(&mut self) -> Option<Buf> {
+        self.lent = None;
+        if self.ready.is_empty() {
+            self.close_batch();
+        }
+        let buf = self.ready.pop_front()?;
+        self.ready_bytes -= buf.len;
+        self.taken_bytes += buf.len;
+        Some(buf)
+    }
+
+    /// A buffer has been sent, or never will be.
+    pub(crate) fn sent(&mut self, buf: Buf) {
+        self.taken_bytes -= buf.len;
+        self.adopt(buf.bytes);
+    }
+
+    /// Offers a buffer for batches to be gathered in.
+    pub(crate) fn adopt(&mut self, mut bytes: Vec<u8>) {
+        if self.batch.is_empty() && bytes.len() >= self.gather {
+            core::mem::swap(&mut self.batch, &mut bytes);
+        }
+    }
+
+    /// Gives the buffer of an empty batch away.
+    pub(crate) fn shed(&mut self) -> Vec<u8> {
+        if self.filled > 0 {
+            return Vec::new();
+        }
+        self.lent = None;
+        core::mem::take(&mut self.batch)
+    }
+
+    fn reserve(&mut self, need: usize) {
+        if self.batch.len() - self.filled >= need {
+            return;
+        }
+        self.close_batch();
+        if self.batch.len() < need {
+            self.batch = vec![0; need.max(self.gather + self.gather / 2 + SMALL)];
+        }
+    }
+
+    fn close_batch(&mut self) {
+        if self.filled > 0 {
+            let (bytes, len) = (core::mem::take(&mut self.batch), core::mem::take(&mut self.filled));
+            self.ready_bytes += len;
+            self.ready.push_back(Buf { bytes, len });
+        }
+    }
+}
+
+/// A batch is sent once it holds twice msize, within these bounds.
+const MIN_GATHER: usize = 16 * 1024;
+const MAX_GATHER: usize = 256 * 1024;
+/// A reply made apart is copied into the batch up to this length, and every reply without a payload is shorter.
+const SMALL: usize = 4 * 1024;
