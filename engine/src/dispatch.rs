@@ -7,7 +7,7 @@
 //! The dialects meet here: a Topen and a Tlopen become the same ask, and one answer becomes the reply of either. A message
 //! that would change the tree is a line in a table.
 
-use proto::write::{getattr_header, read_header, readdir_header, stat_header};
+use proto::write::{getattr_header, io_header, stat_header};
 use proto::{Dialect, NOFID, Qid, Refusal, Rmessage, Stat, Statfs, Tmessage};
 
 use crate::fid::{Cursor, Opened};
@@ -125,7 +125,9 @@ impl<K: Kinds> Session<K> {
                 self.reply_opened(tag, qid);
                 Ok(())
             }
-            (Purpose::Read, Answer::Bytes(count)) => self.finish(ticket, tag, spec, count, apart, Header::Read),
+            (Purpose::Read, Answer::Bytes(count)) => {
+                self.finish(ticket, tag, spec, count, apart, Header::Read)
+            }
             (Purpose::List { fid, offset }, Answer::Listed { bytes, next, open }) => {
                 self.conclude_list(fid, offset, bytes, next, open);
                 let header = if self.is_linux() { Header::Readdir } else { Header::Read };
@@ -150,7 +152,7 @@ impl<K: Kinds> Session<K> {
         }
     }
 
-    fn start_attach(&mut self, fid: u32, afid: u32, uname: &[u8], aname: &[u8]) -> Started<K> {
+    fn start_attach(&self, fid: u32, afid: u32, uname: &[u8], aname: &[u8]) -> Started<K> {
         if self.node(fid).is_ok() {
             return Err(Refusal::FID_IN_USE);
         }
@@ -188,7 +190,7 @@ impl<K: Kinds> Session<K> {
         ask(Ask::Walk { from: node, names: Path::copy(names) }, purpose, Spec::NOTHING)
     }
 
-    fn start_open(&mut self, fid: u32, mode: Mode, only_directory: bool) -> Started<K> {
+    fn start_open(&self, fid: u32, mode: Mode, only_directory: bool) -> Started<K> {
         let from = self.fids.find(fid).ok_or(Refusal::UNKNOWN_FID)?;
         let node = from.node().ok_or(Refusal::UNKNOWN_FID)?;
         if from.opened().is_some() {
@@ -216,7 +218,12 @@ impl<K: Kinds> Session<K> {
             }
             let open = opened.open.clone();
             let spec = self.payload(Form::Bytes, count);
-            return Ok(Start::Ask { ask: Ask::Read { open, offset }, purpose: Purpose::Read, spec, shareable: true });
+            return Ok(Start::Ask {
+                ask: Ask::Read { open, offset },
+                purpose: Purpose::Read,
+                spec,
+                shareable: true,
+            });
         };
         if self.is_linux() {
             return Err(Refusal::IS_A_DIRECTORY);
@@ -237,7 +244,7 @@ impl<K: Kinds> Session<K> {
         self.start_list(fid, offset, u32::try_from(offset).unwrap_or(u32::MAX), count)
     }
 
-    fn start_list(&mut self, fid: u32, offset: u64, from: u32, count: u32) -> Started<K> {
+    fn start_list(&self, fid: u32, offset: u64, from: u32, count: u32) -> Started<K> {
         let open = self.opened(fid)?.open.clone();
         ask(Ask::List { open, from }, Purpose::List { fid, offset }, self.payload(Form::Entries, count))
     }
@@ -327,7 +334,10 @@ impl<K: Kinds> Session<K> {
         // An iounit of 0 leaves the size of reads to msize: a small one would cost the client round trips.
         let iounit = 0;
         let linux = self.is_linux();
-        self.reply(tag, &if linux { Rmessage::Lopen { qid, iounit } } else { Rmessage::Open { qid, iounit } });
+        self.reply(
+            tag,
+            &if linux { Rmessage::Lopen { qid, iounit } } else { Rmessage::Open { qid, iounit } },
+        );
     }
 
     fn reply_changed(&mut self, tag: u16) {
@@ -390,8 +400,12 @@ impl Header {
     /// Fills the space in front of a payload, which is exactly as long as the header.
     fn write(self, tag: u16, count: u32, space: &mut [u8]) {
         match self {
-            Self::Read => space.first_chunk_mut().map(|space| read_header(tag, count, space)),
-            Self::Readdir => space.first_chunk_mut().map(|space| readdir_header(tag, count, space)),
+            Self::Read => {
+                space.first_chunk_mut().map(|space| io_header(proto::message::RREAD, tag, count, space))
+            }
+            Self::Readdir => {
+                space.first_chunk_mut().map(|space| io_header(proto::message::RREADDIR, tag, count, space))
+            }
             Self::Stat => space.first_chunk_mut().map(|space| stat_header(tag, count as u16, space)),
             Self::Getattr => space.first_chunk_mut().map(|space| getattr_header(tag, space)),
         };
@@ -412,7 +426,7 @@ fn changing(message: &Tmessage<'_>) -> Option<u32> {
         | Tmessage::Link { dfid: fid, .. }
         | Tmessage::Mkdir { dfid: fid, .. }
         | Tmessage::Renameat { olddirfid: fid, .. }
-        | Tmessage::Unlinkat { dirfid: fid, .. } => Some(fid),
+        | Tmessage::Unlinkat { dfid: fid, .. } => Some(fid),
         _ => None,
     }
 }

@@ -116,7 +116,8 @@ impl<K: Kinds> Fids<K> {
     /// Counts a request that names the fid. A number without an entry gets one.
     pub(crate) fn hold(&mut self, number: u32, sharing: Sharing) -> Result<(), Full> {
         let (seed, full) = (self.seed, self.table.len() >= self.limit);
-        let entry = self.table.entry(hash(seed, number), |fid| fid.number == number, |fid| hash(seed, fid.number));
+        let entry =
+            self.table.entry(hash(seed, number), |fid| fid.number == number, |fid| hash(seed, fid.number));
         let mut entry = match entry {
             Entry::Occupied(entry) => entry,
             Entry::Vacant(_) if full => return Err(Full::Session),

@@ -114,10 +114,6 @@ impl Share {
             self.held = 0;
         }
     }
-
-    pub(crate) fn budget(&self) -> &Budget {
-        &self.budget
-    }
 }
 
 impl Drop for Share {
@@ -128,7 +124,9 @@ impl Drop for Share {
 
 fn take(counter: &AtomicUsize, count: usize, limit: usize) -> bool {
     counter
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| now.checked_add(count).filter(|sum| *sum <= limit))
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
+            now.checked_add(count).filter(|sum| *sum <= limit)
+        })
         .is_ok()
 }
 

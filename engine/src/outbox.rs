@@ -136,7 +136,13 @@ impl Outbox {
 
     /// Appends the reply whose payload the ticket's room holds: `header` fills in the space in front of it. `false` when
     /// the batch's tail is not this ticket's room, or the payload is longer than the room.
-    pub(crate) fn finish(&mut self, ticket: Ticket, spec: Spec, payload: u32, header: impl FnOnce(&mut [u8])) -> bool {
+    pub(crate) fn finish(
+        &mut self,
+        ticket: Ticket,
+        spec: Spec,
+        payload: u32,
+        header: impl FnOnce(&mut [u8]),
+    ) -> bool {
         if self.lent.take() != Some(ticket) || payload > spec.limit {
             return false;
         }
@@ -147,7 +153,12 @@ impl Outbox {
     }
 
     /// Appends the reply whose payload was made apart.
-    pub(crate) fn finish_apart(&mut self, apart: Apart, payload: u32, header: impl FnOnce(&mut [u8])) -> bool {
+    pub(crate) fn finish_apart(
+        &mut self,
+        apart: Apart,
+        payload: u32,
+        header: impl FnOnce(&mut [u8]),
+    ) -> bool {
         if payload > apart.spec.limit {
             return false;
         }

@@ -261,9 +261,8 @@ impl Pending {
 
 /// Whether `earlier` holds a fid that `later` may not share with it.
 fn stands_before(earlier: &Request, later: &Request) -> bool {
-    let conflict = |a: &Key, b: &Key| {
-        a.fid == b.fid && (a.sharing == Sharing::Alone || b.sharing == Sharing::Alone)
-    };
+    let conflict =
+        |a: &Key, b: &Key| a.fid == b.fid && (a.sharing == Sharing::Alone || b.sharing == Sharing::Alone);
     earlier.serial < later.serial
         && earlier.keys.iter().flatten().any(|a| later.keys.iter().flatten().any(|b| conflict(a, b)))
 }

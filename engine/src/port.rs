@@ -8,6 +8,7 @@
 //! written straight into a [`Room`] at the tail of the reply being gathered.
 
 use alloc::boxed::Box;
+use core::fmt::Debug;
 
 use proto::stat::{Attr, Dirent, Stat as Record};
 use proto::{DT_DIR, DT_REG, Dialect, MAX_WALK, QID_SIZE, Qid, Refusal, S_IFDIR, S_IFREG};
@@ -29,11 +30,11 @@ pub struct Ticket {
 }
 
 /// What a backend stands behind: its node and its open handle. Both are owned values; dropping one releases it.
-pub trait Kinds: Sized + 'static {
+pub trait Kinds: Sized + Debug + 'static {
     /// A place in the tree. Cloning is a reference.
-    type Node: Clone + Send + 'static;
+    type Node: Clone + Debug + Send + 'static;
     /// An open file or directory. Cloning is a reference; the last one dropped closes it.
-    type Open: Clone + Send + 'static;
+    type Open: Clone + Debug + Send + 'static;
 }
 
 /// One request to the backend.
@@ -373,6 +374,10 @@ pub enum Progress<K: Kinds> {
 }
 
 /// What one step of a job came to.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is returned and looked at once; a box would cost an allocation"
+)]
 pub enum Step<K: Kinds> {
     /// Answered.
     Done(Outcome<K>),

@@ -13,7 +13,7 @@
 use alloc::vec::Vec;
 
 use proto::frame::{self, Next};
-use proto::{Dialect, NOTAG, Refusal, Rmessage, Tmessage};
+use proto::{DecodeError, Dialect, NOTAG, Refusal, Rmessage, Tmessage};
 
 use crate::dispatch::Start;
 use crate::fid::{Fids, Full, Sharing};
@@ -284,7 +284,7 @@ impl<K: Kinds> Session<K> {
         let message = match Tmessage::decode(frame, dialect) {
             Ok((_, message)) => message,
             Err(error) => {
-                self.refuse(tag, error.refusal());
+                self.refuse(tag, undecoded(error));
                 return None;
             }
         };
@@ -395,7 +395,7 @@ impl<K: Kinds> Session<K> {
         // It decoded when it came, in the same dialect.
         let started = match Tmessage::decode(&frame, dialect) {
             Ok((_, message)) => self.start(tag, &message),
-            Err(error) => Err(error.refusal()),
+            Err(error) => Err(undecoded(error)),
         };
         match started {
             Ok(Start::Ask { ask, purpose, spec, shareable }) => {
@@ -490,6 +490,13 @@ impl Key {
 
     pub(crate) fn shared(fid: u32) -> Self {
         Self { fid, sharing: Sharing::Shared }
+    }
+}
+
+fn undecoded(error: DecodeError) -> Refusal {
+    match error {
+        DecodeError::Unknown { .. } => Refusal::UNKNOWN_MESSAGE,
+        _ => Refusal::MALFORMED,
     }
 }
 
