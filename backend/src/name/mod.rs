@@ -106,8 +106,8 @@ impl<'a> Name<'a> {
         self.0.as_bytes()
     }
 
-    /// Whether the name is on the short list of databases that are served below `root`. Any other file is hidden once
-    /// its content [is a database](is_database).
+    /// Whether the name is on the short list of databases that are served below `root`. A file of any other name is not
+    /// to be opened once its content [is a database](is_database).
     #[must_use]
     pub fn is_served_database(self, root: Root) -> bool {
         rules::serves_database(self.0, root)

@@ -5,19 +5,17 @@
 
 use super::Root;
 
-/// Whether the name is hidden below `root`. `folded` is the folded form of `name`, and not empty.
+/// Whether the name is hidden below `root`. `folded` is the folded form of `name`.
 pub(super) fn hides(name: &str, folded: &[u8], root: Root) -> bool {
-    is_store_or_leftover(folded)
-        || is_configuration(folded)
-        || is_of_harness(folded, root)
-        || match scan(folded) {
-            Scan::Secret => true,
-            Scan::Database => !serves_database(name, root),
-            Scan::Nothing => false,
-        }
+    !serves_database(name, root)
+        && (is_store_or_leftover(folded)
+            || is_configuration(folded)
+            || is_of_harness(folded, root)
+            || holds_secret_word(folded))
 }
 
-/// Whether the name is exactly that of a database whose content is known to be conversation and nothing else.
+/// Whether the name is exactly that of a database whose content is known to be conversation and nothing else. It is one
+/// spelling of each name, so no other rule needs to be asked about it.
 pub(super) fn serves_database(name: &str, root: Root) -> bool {
     let database = match root {
         Root::Omp => "history.db",
@@ -52,18 +50,12 @@ fn is_of_harness(name: &[u8], root: Root) -> bool {
     }
 }
 
-/// What is found anywhere in a name.
-enum Scan {
-    Nothing,
-    Database,
-    Secret,
-}
-
-/// Looks at every position once. The first byte there selects the few words that can begin with it, so that an
-/// innocent name costs little more than its length.
-fn scan(name: &[u8]) -> Scan {
-    let mut found = Scan::Nothing;
-    for at in 0..name.len() {
+/// Whether a word or an extension that stands anywhere in the name hides it.
+///
+/// Every position is looked at once, and the first byte there selects the few words that can begin with it: an innocent
+/// name costs little more than its length.
+fn holds_secret_word(name: &[u8]) -> bool {
+    (0..name.len()).any(|at| {
         let rest = &name[at..];
         let words: &[&[u8]] = match rest[0] {
             b'a' => &[b"auth", b"apikey", b"api_key", b"api-key"],
@@ -73,22 +65,13 @@ fn scan(name: &[u8]) -> Scan {
             b'p' => &[b"password", b"passwd", b"private_key", b"private-key"],
             b's' => &[b"secret"],
             b't' => &[b"token"],
-            b'.' => {
-                if KEY_EXTENSIONS.iter().any(|extension| is_extension(rest, extension)) {
-                    return Scan::Secret;
-                }
-                if begins(rest, DATABASE_WORDS) {
-                    found = Scan::Database;
-                }
-                &[b".tar."]
-            }
-            _ => continue,
+            b'.' if KEY_EXTENSIONS.iter().any(|extension| is_extension(rest, extension)) => return true,
+            // Databases with their side files and copies, and archives.
+            b'.' => &[b".db", b".sqlite", b".tar."],
+            _ => return false,
         };
-        if begins(rest, words) {
-            return Scan::Secret;
-        }
-    }
-    found
+        begins(rest, words)
+    })
 }
 
 /// Whether `rest` begins with the extension and the extension ends there. Only an ASCII letter or digit carries it on
@@ -113,9 +96,6 @@ fn matches_glob(name: &[u8], prefix: &[u8], suffix: &[u8]) -> bool {
 const KEY_EXTENSIONS: &[&[u8]] =
     &[b".key", b".pem", b".p12", b".pfx", b".jks", b".kdbx", b".gpg", b".asc", b".age", b".env"];
 
-/// Begin a database's extension or a part of it (`.db3`, `.sqlite-journal`, `.db.bak`).
-const DATABASE_WORDS: &[&[u8]] = &[b".db", b".sqlite"];
-
 const STORES: &[&[u8]] = &[b".git", b".ssh", b".gnupg", b".aws", b".kube", b".docker", b".azure", b".gcloud"];
 
 const STORE_PREFIXES: &[&[u8]] = &[
@@ -135,7 +115,8 @@ const STORE_PREFIXES: &[&[u8]] = &[
 
 const LEFTOVER_SUFFIXES: &[&[u8]] = &[b".tmp", b".swp", b"~", b".zip", b".tar", b".tgz"];
 
-const CONFIGURATION_PREFIXES: &[&[u8]] = &[b"settings.", b"config.", b"models.", b"mcp.", b"secrets."];
+/// `secrets.` needs no line here: `secret` hides it wherever it stands.
+const CONFIGURATION_PREFIXES: &[&[u8]] = &[b"settings.", b"config.", b"models.", b"mcp."];
 
 const HERMES_NAMES: &[&[u8]] = &[
     b"pairing",
