@@ -1,0 +1,141 @@
+//! What the process was started with that a child of ours is to have again, and the limit that the daemon raises for itself.
+//!
+//! Owns the record of it, taken at start before anything is changed. Who starts children, and when, is not known here.
+//!
+//! Rust's runtime ignores SIGPIPE before `main`, so what it was before cannot be known; its `Command` gives a child the default.
+
+use std::fmt::Write;
+use std::io;
+
+use rustix::process::{Resource, Rlimit};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// Signals and limits as they were at start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inherited {
+    /// The signals that were ignored.
+    pub ignored: Signals,
+    /// The signals that were blocked. Nothing here changes a mask, so a child has this one anyway.
+    pub blocked: Signals,
+    /// RLIMIT_NOFILE.
+    pub descriptors: Rlimit,
+}
+
+impl Inherited {
+    /// Takes the record. To be called first.
+    pub fn record() -> io::Result<Self> {
+        let status = std::fs::read("/proc/self/status")?;
+        let set = |field| signals(&status, field).ok_or(io::ErrorKind::InvalidData);
+        Ok(Self {
+            ignored: set("SigIgn:")?,
+            blocked: set("SigBlk:")?,
+            descriptors: rustix::process::getrlimit(Resource::Nofile),
+        })
+    }
+
+    /// Raises the soft RLIMIT_NOFILE of this process to the hard one and says how many descriptors it may now have.
+    pub fn raise_descriptors(&self) -> io::Result<u64> {
+        let Rlimit { current, maximum } = self.descriptors;
+        if current != maximum {
+            rustix::process::setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
+        }
+        Ok(maximum.unwrap_or(u64::MAX))
+    }
+
+    /// A script for `sh -c SCRIPT sh PROGRAM ARGUMENT...` that becomes PROGRAM with what this record says: the soft limit, which was
+    /// raised, and the signals that were ignored and that `signals` handles. sh(1) can do to itself what Rust cannot do between
+    /// fork and exec without unsafe code. `None` where a child needs nothing of the kind.
+    pub fn restoring_script(&self) -> Option<String> {
+        let mut script = String::new();
+        let Rlimit { current, maximum } = self.descriptors;
+        if let Some(soft) = current.filter(|_| current != maximum) {
+            let _ = write!(script, "ulimit -S -n {soft} && ");
+        }
+        for (signal, name) in [(SIGHUP, "HUP"), (SIGINT, "INT"), (SIGTERM, "TERM")] {
+            if self.ignored.has(signal) {
+                let _ = write!(script, "trap '' {name} && ");
+            }
+        }
+        (!script.is_empty()).then(|| script + "exec \"$@\"")
+    }
+}
+
+/// A set of signals, as the kernel shows one: bit n is signal n + 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Signals(u64);
+
+impl Signals {
+    /// Whether the set has a signal.
+    pub fn has(self, signal: i32) -> bool {
+        matches!(signal, 1..=64) && self.0 >> (signal - 1) & 1 == 1
+    }
+}
+
+/// A set of signals in the text of `/proc/PID/status`, see proc_pid_status(5).
+fn signals(status: &[u8], field: &str) -> Option<Signals> {
+    let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(field.as_bytes()))?;
+    let digits = std::str::from_utf8(line).ok()?.trim();
+    u64::from_str_radix(digits, 16).ok().map(Signals)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_status_says_which_signals_are_ignored() {
+        let status = b"Name:\tSigIgn:\nSigBlk:\t0000000000010000\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
+        let ignored = signals(status, "SigIgn:").unwrap();
+        assert!(ignored.has(SIGHUP) && ignored.has(13));
+        assert!(!ignored.has(SIGTERM) && !ignored.has(0) && !ignored.has(-1) && !ignored.has(65));
+        assert!(signals(status, "SigBlk:").unwrap().has(17));
+        assert_eq!(signals(b"SigIgn:\tx\n", "SigIgn:"), None);
+        assert_eq!(signals(b"", "SigIgn:"), None);
+    }
+
+    #[test]
+    fn our_own_status_is_understood() {
+        // The runtime of Rust has seen to this one.
+        assert!(Inherited::record().unwrap().ignored.has(13));
+    }
+
+    proptest! {
+        #[test]
+        fn any_status_is_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = signals(&bytes, "SigIgn:");
+            let _ = signals(&[b"SigIgn:", bytes.as_slice()].concat(), "SigIgn:");
+        }
+    }
+
+    #[test]
+    fn nothing_changed_needs_no_script() {
+        let same = Rlimit { current: Some(64), maximum: Some(64) };
+        assert_eq!(Inherited { descriptors: same, ..record(0) }.restoring_script(), None);
+    }
+
+    #[test]
+    fn the_script_restores_limit_and_ignored_signals_and_hands_on_the_arguments() {
+        let script = record(0b100_0000_0000_0011).restoring_script().unwrap();
+        let show = "ulimit -S -n; grep SigIgn /proc/self/status; printf '%s|' \"$@\"";
+        let output = Command::new("sh")
+            .args(["-c", &script, "sh", "sh", "-c", show, "sh", "a b", "$c"])
+            .output()
+            .unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap();
+        let (limit, rest) = shown.split_once('\n').unwrap();
+        assert_eq!(limit, "37");
+        let (mask, arguments) = rest.split_once('\n').unwrap();
+        let ignored = signals(mask.as_bytes(), "SigIgn:").unwrap();
+        assert!(ignored.has(SIGHUP) && ignored.has(SIGINT) && ignored.has(SIGTERM), "{mask}");
+        assert_eq!(arguments, "a b|$c|");
+    }
+
+    fn record(ignored: u64) -> Inherited {
+        let descriptors = Rlimit { current: Some(37), maximum: Some(64) };
+        Inherited { ignored: Signals(ignored), blocked: Signals::default(), descriptors }
+    }
+}
