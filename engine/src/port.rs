@@ -291,6 +291,21 @@ impl<'a> Room<'a> {
         Self { form, dialect, space, used: 0 }
     }
 
+    /// A room for [`Ask::Read`] outside a session, such as for a test of a backend.
+    pub fn of_bytes(space: &'a mut [u8]) -> Self {
+        Self::new(Form::Bytes, Dialect::Plain, space)
+    }
+
+    /// A room for [`Ask::List`] outside a session.
+    pub fn of_entries(dialect: Dialect, space: &'a mut [u8]) -> Self {
+        Self::new(Form::Entries, dialect, space)
+    }
+
+    /// A room for [`Ask::Stat`] outside a session.
+    pub fn of_stat(dialect: Dialect, space: &'a mut [u8]) -> Self {
+        Self::new(Form::Stat, dialect, space)
+    }
+
     /// The whole space, for [`Ask::Read`]; empty in a room of another form.
     pub fn bytes(&mut self) -> &mut [u8] {
         if self.form == Form::Bytes { self.space } else { &mut [] }
