@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 
 use rustix::fd::{AsFd, OwnedFd, RawFd};
 use rustix::fs::FileType;
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags};
 
@@ -65,7 +66,7 @@ pub fn activated(allow_remote: bool) -> Result<Vec<Given>, InheritError> {
 pub fn stream(number: RawFd, allow_remote: bool) -> Result<Stream, InheritError> {
     let wrong = |why| InheritError::Descriptor { number, why };
     let descriptor = duplicate(number)?;
-    let failed = |errno: rustix::io::Errno| InheritError::Number { number, cause: errno.into() };
+    let failed = |errno: Errno| InheritError::Number { number, cause: errno.into() };
     let stat = rustix::fs::fstat(&descriptor).map_err(failed)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Socket => {}
@@ -184,14 +185,104 @@ fn duplicate(number: RawFd) -> Result<OwnedFd, InheritError> {
         2 => Some(rustix::stdio::stderr()),
         _ => None,
     };
+    let failed = |errno: Errno| InheritError::Number { number, cause: errno.into() };
     let duplicate = match standard {
+        None if number < 0 => return Err(failed(Errno::BADF)),
         Some(descriptor) => rustix::io::fcntl_dupfd_cloexec(descriptor, 3),
         // From ourselves, by number. (Some system call filters forbid it; none forbid 0.)
         None => rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty())
             .and_then(|own| rustix::process::pidfd_getfd(own.as_fd(), number, PidfdGetfdFlags::empty())),
     };
-    duplicate.map_err(|errno| InheritError::Number { number, cause: errno.into() })
+    duplicate.map_err(failed)
 }
 
 /// Sockets that systemd may pass at once: more are a mistake.
 const ACTIVATED_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+
+    use super::*;
+    use crate::listen::Transport;
+
+    #[test]
+    fn variables_count_only_when_they_are_for_us() {
+        let names = |pid, count, names| parse(pid, count, names, 42).unwrap();
+        assert_eq!(names(None, Some("1"), None), None);
+        assert_eq!(names(Some("41"), Some("1"), None), None);
+        assert_eq!(names(Some("41"), Some("rubbish"), None), None);
+        assert_eq!(names(Some("42"), None, None), None);
+        assert_eq!(names(Some("42"), Some("0"), None), None);
+        assert_eq!(names(Some("42"), Some("2"), None), Some(vec!["unknown".to_owned(); 2]));
+        let named = ["door", "", "line"].map(str::to_owned).to_vec();
+        assert_eq!(names(Some("42"), Some("3"), Some("door::line")), Some(named));
+    }
+
+    #[test]
+    fn variables_that_are_wrong_are_errors() {
+        for (pid, count, names, variable) in [
+            ("x", "1", None, "LISTEN_PID"),
+            ("", "1", None, "LISTEN_PID"),
+            ("-42", "1", None, "LISTEN_PID"),
+            ("42", "x", None, "LISTEN_FDS"),
+            ("42", "-1", None, "LISTEN_FDS"),
+            ("42", "99999999999999999999", None, "LISTEN_FDS"),
+            ("42", "65", None, "LISTEN_FDS"),
+            ("42", "2", Some("one"), "LISTEN_FDNAMES"),
+            ("42", "1", Some("one:two"), "LISTEN_FDNAMES"),
+        ] {
+            let error = parse(Some(pid), Some(count), names, 42).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{variable} is invalid")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_connected_socket_becomes_a_stream() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let stream = stream(ours.as_raw_fd(), false).unwrap();
+        drop(ours);
+        assert_eq!(stream.transport(), Transport::Inherited);
+        assert!(stream.is_socket());
+        rustix::io::write(&theirs, b"x").unwrap();
+        assert_eq!(rustix::io::read(stream.input(), &mut [0; 2]).unwrap(), 1);
+        assert!(rustix::io::fcntl_getfd(stream.input()).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
+    }
+
+    #[test]
+    fn a_tcp_socket_is_held_to_who_may_connect() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, peer) = listener.accept().unwrap();
+        let admitted = stream(server.as_raw_fd(), false).unwrap();
+        assert!(matches!(admitted.transport(), Transport::Tcp { peer: found, .. } if found == peer));
+        drop(client);
+        let gone = stream(server.as_raw_fd(), false).unwrap_err();
+        assert!(matches!(gone, InheritError::Stranger(Stranger::NotFound)), "{gone}");
+    }
+
+    #[test]
+    fn what_is_not_a_connected_stream_is_refused_in_words() {
+        let path = env::temp_dir().join(format!("9agents-inherit-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let datagrams = UnixDatagram::unbound().unwrap();
+        let unconnected = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        let (pipe, _end) = rustix::pipe::pipe().unwrap();
+        let file = std::fs::File::open("/proc/self/status").unwrap();
+        for (number, words) in [
+            (listener.as_raw_fd(), "it listens"),
+            (datagrams.as_raw_fd(), "not a stream socket"),
+            (unconnected.as_raw_fd(), "not connected"),
+            (pipe.as_raw_fd(), "one way only"),
+            (file.as_raw_fd(), "neither a socket nor a pipe"),
+            (1_000_000, "cannot use descriptor 1000000: Bad file descriptor"),
+            (-1, "cannot use descriptor -1: Bad file descriptor"),
+        ] {
+            let error = stream(number, false).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

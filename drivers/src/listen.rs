@@ -401,3 +401,143 @@ const SEND_BUFFER_BYTES: usize = 1 << 20;
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn tcp_says_where_it_listens_and_admits_us() {
+        for ip in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+            let listener = Listener::tcp(SocketAddr::new(ip.parse().unwrap(), 0), false).unwrap();
+            let Address::Tcp(bound) = *listener.address() else { panic!("{}", listener.address()) };
+            assert_ne!(bound.port(), 0);
+            assert_eq!(listener.address().to_string(), format!("tcp!{ip}!{}", bound.port()));
+            let mut client = TcpStream::connect(bound).unwrap();
+            let stream = accept(&listener);
+            let Transport::Tcp { local, peer, uid } = stream.transport() else { panic!("{stream:?}") };
+            assert_eq!((local, peer), (bound, client.local_addr().unwrap()));
+            assert_eq!(uid, Some(rustix::process::geteuid().as_raw()));
+            assert!(sockopt::tcp_nodelay(stream.input()).unwrap());
+            echo(&mut client, &stream);
+        }
+    }
+
+    #[test]
+    fn other_than_loopback_needs_permission() {
+        for refused in ["0.0.0.0:0", "[::]:0", "[::ffff:0.0.0.0]:0", "192.0.2.1:0", "[2001:db8::1]:0"] {
+            let error = Listener::tcp(refused.parse().unwrap(), false).unwrap_err();
+            assert!(matches!(error, ListenError::NotLoopback(_)), "{error}");
+        }
+        Listener::tcp("0.0.0.0:0".parse().unwrap(), true).unwrap();
+        let open = TcpListener::bind("0.0.0.0:0").unwrap();
+        let adopted = Listener::adopt(open.try_clone().unwrap().into(), false);
+        assert!(matches!(adopted, Err(ListenError::NotLoopback(_))));
+        Listener::adopt(open.into(), true).unwrap();
+    }
+
+    #[test]
+    fn an_address_in_use_is_an_error_that_names_it() {
+        let first = Listener::tcp("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let Address::Tcp(bound) = *first.address() else { panic!("{}", first.address()) };
+        let error = Listener::tcp(bound, false).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot listen on {bound}: ")), "{error}");
+    }
+
+    #[test]
+    fn a_unix_listener_admits_us_and_takes_its_file_away() {
+        let path = std::env::temp_dir().join(format!("9agents-listen-{}", std::process::id()));
+        let mut listener = Listener::unix(&path).unwrap();
+        assert_eq!(listener.address().to_string(), format!("unix!{}", path.display()));
+        let mut client = UnixStream::connect(&path).unwrap();
+        let stream = accept(&listener);
+        assert_eq!(stream.transport(), Transport::Unix { uid: rustix::process::geteuid().as_raw() });
+        echo(&mut client, &stream);
+        listener.unpost();
+        assert!(!path.exists());
+        drop(Listener::unix(&path).unwrap());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn an_adopted_socket_is_never_unlinked() {
+        let path = std::env::temp_dir().join(format!("9agents-adopt-{}", std::process::id()));
+        let socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let mut listener = Listener::adopt(socket.into(), false).unwrap();
+        assert_eq!(*listener.address(), Address::Unix(path.clone()));
+        let _client = UnixStream::connect(&path).unwrap();
+        accept(&listener);
+        listener.unpost();
+        drop(listener);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn nothing_to_accept_is_no_error() {
+        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        assert!(matches!(Gate::new().unwrap().accept(&listener), Accepted::Nothing));
+    }
+
+    #[test]
+    fn a_peer_that_has_gone_is_refused() {
+        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let Address::Tcp(bound) = *listener.address() else { panic!("{}", listener.address()) };
+        drop(TcpStream::connect(bound).unwrap());
+        assert!(is_ready_soon(&listener));
+        assert!(matches!(Gate::new().unwrap().accept(&listener), Accepted::Nothing));
+        assert!(!is_ready(listener.as_fd()), "it was taken from the queue");
+    }
+
+    #[test]
+    fn when_shedding_does_not_help_the_pauses_grow_to_a_bound() {
+        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let mut gate = Gate::new().unwrap();
+        let mut pause = || match gate.failed(&listener, Errno::NFILE) {
+            Accepted::Pause(pause) => pause,
+            other => panic!("{other:?}"),
+        };
+        let pauses: Vec<_> = (0..10).map(|_| pause()).collect();
+        assert!(pauses.is_sorted());
+        assert_eq!((pauses[0], pauses[9]), (PAUSE_MIN, PAUSE_MAX));
+    }
+
+    #[test]
+    fn complaints_are_counted_while_they_are_left_out() {
+        let mut complaints = Seldom::default();
+        let mut logged = Vec::new();
+        for _ in 0..5 {
+            complaints.log(|left_out| logged.push(left_out));
+        }
+        complaints.last = Instant::now().checked_sub(COMPLAINT_INTERVAL);
+        complaints.log(|left_out| logged.push(left_out));
+        assert_eq!(logged, [0, 4]);
+    }
+
+    fn accept(listener: &Listener) -> Stream {
+        assert!(is_ready_soon(listener));
+        match Gate::new().unwrap().accept(listener) {
+            Accepted::Stream(stream) => stream,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn is_ready_soon(listener: &Listener) -> bool {
+        let mut polled = [PollFd::new(listener, PollFlags::IN)];
+        rustix::event::poll(&mut polled, Some(&Timespec { tv_sec: 10, tv_nsec: 0 })).unwrap() > 0
+    }
+
+    /// Sends a byte each way.
+    fn echo(client: &mut (impl Read + Write), stream: &Stream) {
+        let mut byte = [0];
+        client.write_all(b"x").unwrap();
+        rustix::io::read(stream.input(), &mut byte).unwrap();
+        rustix::io::write(stream.output(), &byte).unwrap();
+        byte = [0];
+        client.read_exact(&mut byte).unwrap();
+        assert_eq!(&byte, b"x");
+    }
+}

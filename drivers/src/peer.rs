@@ -147,6 +147,28 @@ mod tests {
     }
 
     #[test]
+    fn another_users_unix_peer_is_refused() {
+        if !geteuid().is_root() {
+            return; // Only root can become another user.
+        }
+        for (uid, unmapped) in [(12345, false), (OVERFLOW_UID, true)] {
+            // The credentials of a pair are those of the thread that made it.
+            let (ours, _theirs) = std::thread::spawn(move || {
+                let uid = rustix::process::Uid::from_raw(uid);
+                rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+                UnixStream::pair().unwrap()
+            })
+            .join()
+            .unwrap();
+            match admit_unix(ours.as_fd()) {
+                Err(Stranger::User(12345)) => assert!(!unmapped),
+                Err(Stranger::Unmapped) => assert!(unmapped),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
     fn the_rule_admits_ourselves_and_root_only() {
         let own = geteuid().as_raw();
         assert_eq!(admit_uid(own).unwrap(), own);
