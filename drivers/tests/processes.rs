@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use drivers::inherit::{self, Given};
 use drivers::listen::{Accepted, Gate, Listener, Transport};
@@ -21,7 +21,7 @@ use rustix::process::{Resource, Rlimit};
 fn the_name_of_a_killed_server_is_taken_over() {
     let dir = Scratch::new("killed");
     let mut server = play("poster").env("XDG_RUNTIME_DIR", &dir.0).stdout(Stdio::piped()).spawn().unwrap();
-    await_line(&mut server, "posted");
+    let _output = await_line(&mut server, "posted");
     let name = "agents".parse().unwrap();
     let error = Post::name(Some(dir.0.as_os_str()), &name).unwrap_err();
     assert!(matches!(error, PostError::LiveName { .. }), "{error}");
@@ -71,7 +71,7 @@ fn sockets_of_systemd_are_taken_over() {
 fn a_stream_on_two_pipes_is_served() {
     let mut server = play("piped").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     server.stdin.take().unwrap().write_all(b"hello").unwrap();
-    await_line(&mut server, "hello, pipe");
+    let _output = await_line(&mut server, "hello, pipe");
     assert!(server.wait().unwrap().success());
 }
 
@@ -93,10 +93,15 @@ fn play(role: &str) -> Command {
     command
 }
 
-/// Reads what a child prints until this line, which must come.
-fn await_line(child: &mut Child, line: &str) {
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|found| found == line), "no line `{line}`");
+/// Reads what a child prints until this line, which must come. The child prints more, so the rest is not to be closed before its end.
+fn await_line(child: &mut Child, line: &str) -> ChildStdout {
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut found = String::new();
+    while found.trim_end_matches('\n') != line {
+        found.clear();
+        assert_ne!(output.read_line(&mut found).unwrap(), 0, "no line `{line}`");
+    }
+    output.into_inner()
 }
 
 struct Scratch(PathBuf);
