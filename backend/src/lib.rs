@@ -1,3 +1,4 @@
 //! The tree of coding agents.
 
+pub mod host;
 pub mod name;

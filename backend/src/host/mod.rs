@@ -8,6 +8,8 @@
 //! follows a symbolic link below a base, whoever swaps it in and whenever. Calls may block unless they take
 //! [`Effort::Cached`]; none is ever made under a lock.
 
+pub mod os;
+
 use std::sync::Arc;
 
 use engine::port::{Effort, Now};

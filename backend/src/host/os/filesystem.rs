@@ -1,0 +1,182 @@
+//! What the type of a filesystem allows.
+//!
+//! Owns: the table from a filesystem's type to its [`Traits`], and how the type of a mount is found. Must not know:
+//! paths and bases.
+//!
+//! The type is read from `/proc/self/mountinfo`, by the mount id that `/proc/self/fdinfo` tells of a descriptor
+//! (proc_pid_mountinfo(5), proc_pid_fdinfo(5)). Both ask the kernel's mount table and never the filesystem itself, as
+//! statfs(2) and stat(2) would: a 9P mount may be served by this very process, and on a hung network mount they hang. A
+//! mount id is never kept, as the kernel hands it out again.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use memchr::memmem;
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::path::DecInt;
+
+/// How files of a filesystem may be used.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub(super) struct Traits {
+    /// A mount of it below a base may be entered.
+    pub(super) enterable: bool,
+    /// What the kernel has cached of a path is answered without waiting for another machine or process.
+    pub(super) local: bool,
+    /// What a read does where `RWF_NOWAIT` is not supported.
+    pub(super) unless_nowait: Reads,
+    /// How many spellings a name has.
+    pub(super) names: Names,
+    /// It holds nothing but directories, links and files that may be opened, so an open needs no look first.
+    pub(super) opens_plainly: bool,
+    /// fstat(2) of an open file tells, by ctime or link count, that its name was taken away.
+    pub(super) tells_replacement: bool,
+}
+
+/// Where a read is done that may not be tried with `RWF_NOWAIT`.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub(super) enum Reads {
+    /// At once: it comes from memory.
+    Inline,
+    /// Where it may wait.
+    Full,
+}
+
+/// How many spellings of one name a directory may find.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub(super) enum Names {
+    /// One: the listed one.
+    Exact,
+    /// One, except in directories that are marked as folding case (`FS_CASEFOLD_FL`).
+    PerDirectory,
+    /// Several, everywhere: folded case, short names.
+    Several,
+}
+
+impl Traits {
+    /// A type that is not in the table, or that cannot be learnt: whatever is slow and sure.
+    pub(super) const UNKNOWN: Self = Self { names: Names::PerDirectory, ..REMOTE };
+
+    /// The traits of a type as mountinfo spells it.
+    fn of(kind: &[u8]) -> Self {
+        match kind {
+            b"ext4" | b"f2fs" | b"bcachefs" => Self { names: Names::PerDirectory, ..LOCAL },
+            b"btrfs" | b"xfs" | b"zfs" | b"ext2" | b"ext3" | b"jfs" | b"nilfs2" | b"squashfs" | b"erofs" => {
+                LOCAL
+            }
+            b"tmpfs" | b"ramfs" => Self { unless_nowait: Reads::Inline, names: Names::PerDirectory, ..LOCAL },
+            // A copy-up moves a file to another inode and leaves the open one as it was.
+            b"overlay" => Self { names: Names::PerDirectory, tells_replacement: false, ..LOCAL },
+            b"vfat" | b"msdos" | b"exfat" | b"ntfs" | b"ntfs3" | b"hfs" | b"hfsplus" | b"iso9660" => {
+                Self { names: Names::Several, ..LOCAL }
+            }
+            b"fuseblk" | b"cifs" | b"smb3" | b"vboxsf" => Self { names: Names::Several, ..REMOTE },
+            b"9p" => Self { enterable: false, names: Names::Several, ..REMOTE },
+            b"nfs" | b"nfs4" | b"ceph" | b"virtiofs" | b"afs" => REMOTE,
+            b"proc" => Self { enterable: false, local: false, opens_plainly: true, ..LOCAL },
+            _ if PSEUDO.contains(&kind) => Self { enterable: false, local: false, ..LOCAL },
+            _ if kind.starts_with(b"fuse") => REMOTE,
+            _ => Self::UNKNOWN,
+        }
+    }
+}
+
+/// A disk of this machine.
+const LOCAL: Traits = Traits {
+    enterable: true,
+    local: true,
+    unless_nowait: Reads::Full,
+    names: Names::Exact,
+    opens_plainly: false,
+    tells_replacement: true,
+};
+
+/// Another machine, or a process of this one. A file server decides about names by itself; those that keep short names
+/// have a type of their own.
+const REMOTE: Traits = Traits { local: false, tells_replacement: false, ..LOCAL };
+
+/// The kernel's own, which hold no one's data, and where a look may already have an effect.
+const PSEUDO: [&[u8]; 19] = [
+    b"sysfs",
+    b"devpts",
+    b"devtmpfs",
+    b"cgroup",
+    b"cgroup2",
+    b"debugfs",
+    b"tracefs",
+    b"securityfs",
+    b"selinuxfs",
+    b"smackfs",
+    b"configfs",
+    b"bpf",
+    b"binfmt_misc",
+    b"fusectl",
+    b"mqueue",
+    b"pstore",
+    b"efivarfs",
+    b"autofs",
+    b"rpc_pipefs",
+];
+
+/// This process's own directory in the real `/proc`, whatever directory processes are read from.
+#[derive(Debug)]
+pub(super) struct OwnProc {
+    /// `/proc/self`.
+    process: OwnedFd,
+    /// `/proc/self/fd`.
+    descriptors: OwnedFd,
+}
+
+impl OwnProc {
+    /// `None` where no procfs is mounted at `/proc`.
+    pub(super) fn open() -> Option<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let process = rustix::fs::openat(CWD, "/proc/self", flags, Mode::empty()).ok()?;
+        let genuine = rustix::fs::fstatfs(&process).ok()?.f_type == rustix::fs::PROC_SUPER_MAGIC;
+        let descriptors = rustix::fs::openat(&process, "fd", flags, Mode::empty()).ok()?;
+        genuine.then_some(Self { process, descriptors })
+    }
+
+    /// Opens the very file that an `O_PATH` descriptor holds, whatever stands under its name by now.
+    pub(super) fn reopen(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+        rustix::fs::openat(&self.descriptors, DecInt::from_fd(fd), flags, Mode::empty())
+    }
+
+    /// The traits of the mount that a descriptor lies in; `None` if its type cannot be found.
+    pub(super) fn traits(&self, fd: BorrowedFd<'_>) -> Option<Traits> {
+        let id = self.mount_id(fd)?;
+        let mut table = Vec::new();
+        self.file("mountinfo").ok()?.take(TABLE_BYTES).read_to_end(&mut table).ok()?;
+        let mount = table.split(|&byte| byte == b'\n').find(|line| number(line) == Some(id))?;
+        let kind =
+            memmem::find(mount, b" - ").and_then(|at| mount[at + 3..].split(|&byte| byte == b' ').next())?;
+        Some(Traits::of(kind))
+    }
+
+    /// The id of the mount that a descriptor lies in.
+    pub(super) fn mount_id(&self, fd: BorrowedFd<'_>) -> Option<u64> {
+        let mut path = String::from("fdinfo/");
+        path.push_str(DecInt::from_fd(fd).as_str());
+        let mut text = Vec::new();
+        self.file(&path).ok()?.take(INFO_BYTES).read_to_end(&mut text).ok()?;
+        let at = memmem::find(&text, b"mnt_id:")?;
+        number(text[at + 7..].trim_ascii_start())
+    }
+
+    fn file(&self, path: &str) -> Result<File, Errno> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        rustix::fs::openat(self.process.as_fd(), path, flags, Mode::empty()).map(File::from)
+    }
+}
+
+/// The decimal number that text begins with.
+fn number(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    str::from_utf8(&text[..digits]).ok()?.parse().ok()
+}
+
+/// More than the mount table of any machine that still works.
+const TABLE_BYTES: u64 = 16 << 20;
+/// The common part of fdinfo is four short lines.
+const INFO_BYTES: u64 = 4096;

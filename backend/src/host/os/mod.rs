@@ -1,0 +1,300 @@
+//! The machine itself: [`Host`] over system calls.
+//!
+//! Owns: how a path below a base becomes a descriptor ([`resolve`]), the pinned bases ([`base`]), what a filesystem's
+//! type allows ([`filesystem`]), open files and directories, and the names of users. Must not know: 9P, harnesses, or
+//! which names are hidden: a [`Rel`] holds none.
+//!
+//! What a call costs, in system calls, while a base is known to stand (it is looked at again after 100 ms) and nothing is
+//! mounted below it; every one is the least there is without following a name twice:
+//!
+//! | call | system calls |
+//! |---|---|
+//! | `stat` of a base | statx |
+//! | `stat` | openat2, statx, close |
+//! | `walk` of n names | n × (openat2, statx, close) |
+//! | `open` | openat2, statx, openat, close |
+//! | `open` below a procfs, which holds no fifo | openat2, statx |
+//! | `open_dir` | openat2, statx (and an ioctl where single directories can fold case) |
+//! | an entry of a listing | statx |
+//! | `read_at` | preadv2; one more to know that the file ends |
+//!
+//! A path of one name would take a single statx: but statx has no way of asking for what is cached only.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use engine::port::{Effort, Now};
+use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
+use rustix::io::Errno;
+use rustix::time::ClockId;
+
+use self::base::{Base, Pin};
+use self::dir::OsDir;
+use self::file::OsFile;
+use self::resolve::{Found, Kernel};
+use self::users::Users;
+use super::{Dir, File, Host, Kind, Me, Meta, Time};
+use crate::name::{Rel, Root};
+
+mod base;
+mod dir;
+mod file;
+mod filesystem;
+mod names;
+mod resolve;
+mod users;
+
+pub use self::resolve::Resolving;
+
+/// The base directory of each harness, absolute. Each may be a symbolic link, may be missing, may come and go: it is
+/// configuration.
+#[derive(Clone, Debug)]
+pub struct Roots {
+    /// Claude Code: `~/.claude`.
+    pub claude: PathBuf,
+    /// Codex: `~/.codex`.
+    pub codex: PathBuf,
+    /// omp: `~/.omp/agent`.
+    pub omp: PathBuf,
+    /// hermes: `~/.hermes`.
+    pub hermes: PathBuf,
+    /// dsh: `~/.dsh`.
+    pub dsh: PathBuf,
+}
+
+/// The kernel as a [`Host`]. Any number of threads may call at once.
+#[derive(Debug)]
+pub struct Os {
+    kernel: Arc<Kernel>,
+    claude: Pin,
+    codex: Pin,
+    omp: Pin,
+    hermes: Pin,
+    dsh: Pin,
+    proc: Pin,
+    users: Users,
+    groups: Users,
+    me: Me,
+}
+
+impl Os {
+    /// The machine with these bases. `proc` is where processes are read from: `/proc`, or a directory that looks like
+    /// one. Nothing below a base is touched yet.
+    #[must_use]
+    pub fn new(roots: Roots, proc: PathBuf, resolving: Resolving) -> Self {
+        Self {
+            kernel: Arc::new(Kernel::new(resolving)),
+            claude: Pin::new(roots.claude, true),
+            codex: Pin::new(roots.codex, true),
+            omp: Pin::new(roots.omp, true),
+            hermes: Pin::new(roots.hermes, true),
+            dsh: Pin::new(roots.dsh, true),
+            proc: Pin::new(proc, false),
+            users: Users::new("/etc/passwd"),
+            groups: Users::new("/etc/group"),
+            me: Me {
+                pid: rustix::process::getpid().as_raw_nonzero().get().unsigned_abs(),
+                uid: rustix::process::geteuid().as_raw(),
+                gid: rustix::process::getegid().as_raw(),
+            },
+        }
+    }
+
+    /// How paths are resolved, in words for the log.
+    #[must_use]
+    pub fn resolving(&self) -> &'static str {
+        self.kernel.describe()
+    }
+
+    fn pin(&self, root: Root) -> &Pin {
+        match root {
+            Root::Claude => &self.claude,
+            Root::Codex => &self.codex,
+            Root::Omp => &self.omp,
+            Root::Hermes => &self.hermes,
+            Root::Dsh => &self.dsh,
+            Root::Proc => &self.proc,
+        }
+    }
+
+    /// Does `call` on the root's base. What a base does not hold is looked for again if the base turns out to have been
+    /// replaced since it was last looked at: so a miss is always a miss of now.
+    fn beneath<T>(
+        &self,
+        root: Root,
+        effort: Effort,
+        mut call: impl FnMut(&Arc<Base>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let pin = self.pin(root);
+        let base = pin.base(&self.kernel, effort)?;
+        match call(&base) {
+            Err(Errno::NOENT) => {
+                let now = pin.renewed(&self.kernel, effort)?;
+                if Arc::ptr_eq(&base, &now) { Err(Errno::NOENT) } else { call(&now) }
+            }
+            answer => answer,
+        }
+    }
+}
+
+impl Host for Os {
+    fn now(&self) -> Now {
+        let mono = rustix::time::clock_gettime(ClockId::Monotonic);
+        let wall = rustix::time::clock_gettime(ClockId::Realtime);
+        Now {
+            mono_ns: mono.tv_sec.unsigned_abs() * 1_000_000_000 + mono.tv_nsec.unsigned_abs(),
+            wall_ns: wall.tv_sec.saturating_mul(1_000_000_000).saturating_add(wall.tv_nsec),
+        }
+    }
+
+    fn stat(&self, root: Root, rel: &Rel, effort: Effort) -> Result<Meta, Errno> {
+        self.beneath(root, effort, |base| {
+            if rel.as_str().is_empty() {
+                return base.meta();
+            }
+            Ok(self.kernel.find(base, rel.as_str(), effort)?.meta)
+        })
+    }
+
+    fn walk(
+        &self,
+        root: Root,
+        rel: &Rel,
+        from: usize,
+        effort: Effort,
+        each: &mut dyn FnMut(&Meta),
+    ) -> Result<(), Errno> {
+        let path = rel.as_str();
+        let Some(mut end) = end_of(path, from) else {
+            return match self.stat(root, rel, effort)?.kind {
+                Kind::Link => Err(Errno::NOENT),
+                _ => Ok(()),
+            };
+        };
+        let (base, mut found) = self.beneath(root, effort, |base| {
+            Ok((base.clone(), self.kernel.find(base, &path[..end], effort)?))
+        })?;
+        loop {
+            if found.meta.kind == Kind::Link {
+                return Err(Errno::NOENT);
+            }
+            each(&found.meta);
+            if end == path.len() {
+                return Ok(());
+            }
+            let parent = &path[..end];
+            end = next_end(path, end + 1);
+            let name = &path[parent.len() + 1..end];
+            found = self.kernel.descend(&base, &found, parent, name, effort)?;
+        }
+    }
+
+    fn open(&self, root: Root, rel: &Rel, effort: Effort) -> Result<(Box<dyn File>, Meta), Errno> {
+        let Found { fd, meta, place } =
+            self.beneath(root, effort, |base| self.kernel.open_file(base, rel.as_str(), effort))?;
+        Ok((Box::new(OsFile::new(fd, place)), meta))
+    }
+
+    fn open_dir(&self, root: Root, rel: &Rel) -> Result<(Box<dyn Dir>, Meta), Errno> {
+        let Found { fd, meta, place } =
+            self.beneath(root, Effort::Full, |base| self.kernel.open_dir(base, rel.as_str()))?;
+        Ok((Box::new(OsDir::new(self.kernel.clone(), fd, meta.dev, place)), meta))
+    }
+
+    fn read_link(&self, rel: &Rel) -> Result<Vec<u8>, Errno> {
+        let found = self
+            .beneath(Root::Proc, Effort::Full, |base| self.kernel.find(base, rel.as_str(), Effort::Full))?;
+        if found.meta.kind != Kind::Link {
+            return Err(Errno::INVAL);
+        }
+        let mut text = Vec::with_capacity(LINK_BYTES + 1);
+        let read = rustix::fs::readlinkat_raw(&found.fd, c"", rustix::buffer::spare_capacity(&mut text));
+        match read.map_err(resolve::in_words)? {
+            n if n > LINK_BYTES => Err(Errno::NAMETOOLONG),
+            _ => Ok(text),
+        }
+    }
+
+    fn stat_link(&self, rel: &Rel) -> Result<Meta, Errno> {
+        let Some(parent) = rel.parent() else { return Err(Errno::INVAL) };
+        let Some(name) = rel.name() else { return Err(Errno::INVAL) };
+        let found = self.beneath(Root::Proc, Effort::Full, |base| {
+            self.kernel.find(base, parent.as_str(), Effort::Full)
+        })?;
+        // Device and inode are what is asked of a link: no network filesystem need be asked whether the rest is fresh.
+        let flags = AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+        meta(found.fd.as_fd(), name, flags).map_err(resolve::in_words)
+    }
+
+    fn user(&self, uid: u32) -> Option<Arc<str>> {
+        self.users.name(uid)
+    }
+
+    fn group(&self, gid: u32) -> Option<Arc<str>> {
+        self.groups.name(gid)
+    }
+
+    fn me(&self) -> Me {
+        self.me
+    }
+}
+
+/// What statx(2) says of a file: of `fd` itself if `name` is empty, else of that entry of the directory `fd`.
+fn meta(fd: BorrowedFd<'_>, name: &str, flags: AtFlags) -> Result<Meta, Errno> {
+    let asked = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let answer = if name.is_empty() {
+        rustix::fs::statx(fd, c"", flags | AtFlags::EMPTY_PATH, asked)
+    } else {
+        rustix::fs::statx(fd, name, flags, asked)
+    };
+    answer.map(|stat| of_statx(&stat))
+}
+
+fn of_statx(stat: &Statx) -> Meta {
+    Meta {
+        kind: match FileType::from_raw_mode(stat.stx_mode.into()) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Dir,
+            FileType::Symlink => Kind::Link,
+            _ => Kind::Other,
+        },
+        dev: rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor),
+        ino: stat.stx_ino,
+        btime: (stat.stx_mask & StatxFlags::BTIME.bits() != 0).then(|| time(stat.stx_btime)),
+        handle: 0,
+        mtime: time(stat.stx_mtime),
+        ctime: time(stat.stx_ctime),
+        atime: time(stat.stx_atime),
+        size: stat.stx_size,
+        uid: stat.stx_uid,
+        gid: stat.stx_gid,
+        nlink: stat.stx_nlink,
+    }
+}
+
+fn time(at: StatxTimestamp) -> Time {
+    Time { sec: at.tv_sec, nsec: at.tv_nsec }
+}
+
+/// Nanoseconds of the cheap clock that base and spelling checks are aged by; it moves in ticks of 1 to 10 ms.
+fn coarse_ns() -> u64 {
+    let at = rustix::time::clock_gettime(ClockId::MonotonicCoarse);
+    at.tv_sec.unsigned_abs() * 1_000_000_000 + at.tv_nsec.unsigned_abs()
+}
+
+/// Where the name with this index ends in a path; `None` if the path has fewer names.
+fn end_of(path: &str, index: usize) -> Option<usize> {
+    let last = (!path.is_empty()).then_some(path.len());
+    memchr::memchr_iter(b'/', path.as_bytes()).chain(last).nth(index)
+}
+
+/// Where the name that begins at `start` ends.
+fn next_end(path: &str, start: usize) -> usize {
+    path.get(start..)
+        .and_then(|rest| memchr::memchr(b'/', rest.as_bytes()))
+        .map_or(path.len(), |at| start + at)
+}
+
+/// The longest text of a link that is handed on.
+const LINK_BYTES: usize = 4095;
