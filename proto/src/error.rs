@@ -13,8 +13,9 @@
 
 use core::fmt;
 
-/// Why a request is not done. Only the entries of the table exist.
+/// Why a request is not done. Only the entries of the table exist: no other crate can make one.
 #[derive(Copy, Clone, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
 pub struct Refusal {
     /// The error number, as Linux has it on most machines.
     pub errno: u32,
@@ -81,7 +82,7 @@ refusals! {
         NOT_PERMITTED = EPERM "Operation not permitted";
         /// No such name, or one that cannot be spoken or may not be.
         NOT_FOUND = ENOENT "file does not exist";
-        /// No such process.
+        /// No such process. Linux's table has no text for it.
         NO_PROCESS = ESRCH "No such process";
         /// Given up: flushed, or the daemon ends.
         INTERRUPTED = EINTR "Interrupted system call";

@@ -43,3 +43,37 @@ pub fn tag(frame: &[u8]) -> Option<u16> {
     let [_, _, _, _, _, low, high] = frame.first_chunk::<HEADER_SIZE>()?;
     Some(u16::from_le_bytes([*low, *high]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Next, kind, next, tag};
+
+    #[test]
+    fn a_frame_is_as_long_as_it_says() {
+        let clunk = b"\x0b\0\0\0\x78\x34\x12\x05\0\0\0";
+        assert_eq!(next(clunk, 8192), Next::Frame(11));
+        assert_eq!(next(&[&clunk[..], b"more"].concat(), 8192), Next::Frame(11));
+        assert_eq!(next(b"\x07\0\0\0\x79\0\0", 7), Next::Frame(7));
+        assert_eq!(kind(clunk), Some(0x78));
+        assert_eq!(tag(clunk), Some(0x1234));
+    }
+
+    #[test]
+    fn a_missing_rest_is_counted() {
+        assert_eq!(next(b"", 8192), Next::More(7));
+        assert_eq!(next(b"\x0b\0\0", 8192), Next::More(4));
+        assert_eq!(next(b"\x0b\0\0\0", 8192), Next::More(7));
+        assert_eq!(next(b"\x0b\0\0\0\x78\x34\x12\x05\0\0", 8192), Next::More(1));
+        assert_eq!(kind(b"\x0b\0\0\0"), None);
+        assert_eq!(tag(b"\x0b\0\0\0\x78\x34"), None);
+    }
+
+    #[test]
+    fn a_size_out_of_bounds_is_broken_at_once() {
+        for size in [0, 1, 6, 8193, u32::MAX] {
+            assert_eq!(next(&size.to_le_bytes(), 8192), Next::Broken, "{size}");
+        }
+        assert_eq!(next(&8192_u32.to_le_bytes(), 8192), Next::More(8188));
+        assert_eq!(next(&7_u32.to_le_bytes(), 6), Next::Broken);
+    }
+}

@@ -48,3 +48,57 @@ pub fn frame(bytes: &[u8]) {
         assert!(frame::kind(bytes).is_some() && frame::tag(&bytes[..size]).is_some());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use crate::{Dialect, Rmessage, Tmessage};
+
+    proptest! {
+        #[test]
+        fn random_bytes_break_no_law_of_messages(bytes in vec(any::<u8>(), 0..200)) {
+            super::message(&bytes);
+        }
+
+        #[test]
+        fn random_fields_behind_a_header_break_no_law_of_messages(body in vec(prop_oneof![Just(0), any::<u8>()], 0..200)) {
+            for kind in 0..=u8::MAX {
+                super::message(&framed(kind, &body));
+            }
+        }
+
+        #[test]
+        fn random_bytes_break_no_law_of_frames(bytes in vec(prop_oneof![Just(0), any::<u8>()], 0..60)) {
+            super::frame(&bytes);
+        }
+    }
+
+    #[test]
+    fn only_the_bytes_of_a_table_are_types() {
+        for dialect in Dialect::ALL {
+            for kind in 0..=u8::MAX {
+                let known = |kinds: &[(u8, &[Dialect])]| {
+                    kinds.iter().any(|(k, d)| *k == kind && d.contains(&dialect))
+                };
+                let unknown =
+                    |error| matches!(error, Some(crate::DecodeError::Unknown { kind: of }) if of == kind);
+                let frame = framed(kind, &[]);
+                assert_ne!(unknown(Tmessage::decode(&frame, dialect).err()), known(Tmessage::KINDS));
+                assert_ne!(unknown(Rmessage::decode(&frame, dialect).err()), known(Rmessage::KINDS));
+            }
+        }
+        for never in [6, 106] {
+            assert!(!Tmessage::KINDS.iter().any(|(kind, _)| *kind == never));
+        }
+        assert!(Tmessage::KINDS.iter().all(|(kind, _)| kind % 2 == 0));
+        assert!(Rmessage::KINDS.iter().all(|(kind, _)| kind % 2 == 1));
+    }
+
+    fn framed(kind: u8, body: &[u8]) -> Vec<u8> {
+        let size = (body.len() + 7) as u32;
+        [&size.to_le_bytes()[..], &[kind, 1, 0], body].concat()
+    }
+}

@@ -383,3 +383,54 @@ impl Statfs {
         writer.u32(self.namelen)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Stat;
+    use crate::{Dialect, Qid};
+
+    #[test]
+    fn a_record_is_untouched_only_while_every_field_is() {
+        let none = Stat::UNTOUCHED;
+        assert!(none.is_untouched());
+        for touched in [
+            Stat { kind: 0, ..none },
+            Stat { dev: 0, ..none },
+            Stat { qid: Qid { kind: 0, ..none.qid }, ..none },
+            Stat { qid: Qid { version: 0, ..none.qid }, ..none },
+            Stat { qid: Qid { path: 0, ..none.qid }, ..none },
+            Stat { mode: 0o644, ..none },
+            Stat { atime: 0, ..none },
+            Stat { mtime: 0, ..none },
+            Stat { length: 0, ..none },
+            Stat { name: b"x", ..none },
+            Stat { uid: b"x", ..none },
+            Stat { gid: b"x", ..none },
+            Stat { muid: b"x", ..none },
+            Stat { extension: b"x", ..none },
+            Stat { n_uid: 0, ..none },
+            Stat { n_gid: 0, ..none },
+            Stat { n_muid: 0, ..none },
+        ] {
+            assert!(!touched.is_untouched(), "{touched:?}");
+        }
+    }
+
+    #[test]
+    fn an_untouched_record_stays_one_over_the_wire() {
+        for dialect in [Dialect::Plain, Dialect::Unix] {
+            let mut out = [0; 128];
+            let len = Stat::UNTOUCHED.encode(dialect, &mut out).unwrap();
+            assert!(Stat::decode(&out[..len], dialect).unwrap().is_untouched());
+        }
+    }
+
+    #[test]
+    fn a_record_of_another_dialect_is_not_one() {
+        let mut out = [0; 128];
+        let len = Stat::UNTOUCHED.encode(Dialect::Unix, &mut out).unwrap();
+        assert!(Stat::decode(&out[..len], Dialect::Plain).is_err());
+        let len = Stat::UNTOUCHED.encode(Dialect::Plain, &mut out).unwrap();
+        assert!(Stat::decode(&out[..len], Dialect::Unix).is_err());
+    }
+}

@@ -183,3 +183,99 @@ impl<'b> Writer<'b> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{EncodeError, getattr_header, io_header, stat_header};
+    use crate::message::{RREAD, RREADDIR};
+    use crate::{Attr, Dialect, Names, Qid, Qids, Rmessage, Stat, Tmessage};
+    use alloc::vec;
+
+    #[test]
+    fn a_header_written_afterwards_is_the_messages_own() {
+        let data = b"the bytes";
+        for dialect in Dialect::ALL {
+            let mut whole = [0; 64];
+            let size = Rmessage::Read { data }.encode(0x1234, dialect, &mut whole).unwrap();
+            let mut header = [0xff; 11];
+            io_header(RREAD, 0x1234, data.len() as u32, &mut header);
+            assert_eq!(whole[..size], [&header[..], data].concat());
+        }
+        let mut whole = [0; 64];
+        let size = Rmessage::Readdir { data }.encode(0x1234, Dialect::Linux, &mut whole).unwrap();
+        let mut header = [0xff; 11];
+        io_header(RREADDIR, 0x1234, data.len() as u32, &mut header);
+        assert_eq!(whole[..size], [&header[..], data].concat());
+    }
+
+    #[test]
+    fn a_stat_header_written_afterwards_is_the_messages_own() {
+        let stat = Stat { name: b"README", length: 12, ..Stat::UNTOUCHED };
+        for dialect in [Dialect::Plain, Dialect::Unix] {
+            let mut whole = [0; 128];
+            let size = Rmessage::Stat { stat }.encode(0x1234, dialect, &mut whole).unwrap();
+            let mut record = [0; 128];
+            let len = stat.encode(dialect, &mut record).unwrap();
+            let mut header = [0xff; 9];
+            stat_header(0x1234, len as u16, &mut header);
+            assert_eq!(whole[..size], [&header[..], &record[..len]].concat());
+        }
+    }
+
+    #[test]
+    fn a_getattr_header_written_afterwards_is_the_messages_own() {
+        let attr = Attr { size: 12, ..Attr::default() };
+        let mut whole = [0; 160];
+        assert_eq!(Rmessage::Getattr { attr }.encode(0x1234, Dialect::Linux, &mut whole), Ok(160));
+        let mut body = [0; Attr::SIZE];
+        assert_eq!(attr.encode(&mut body), Ok(Attr::SIZE));
+        let mut header = [0xff; 7];
+        getattr_header(0x1234, &mut header);
+        assert_eq!(whole[..], [&header[..], &body].concat());
+    }
+
+    #[test]
+    fn the_largest_headers_say_what_they_are_told() {
+        let mut header = [0; 9];
+        stat_header(0, u16::MAX, &mut header);
+        assert_eq!(header, *b"\x08\0\x01\0\x7d\0\0\xff\xff");
+        let mut header = [0; 11];
+        io_header(RREAD, 0xffff, u32::MAX, &mut header);
+        assert_eq!(header, *b"\xff\xff\xff\xff\x75\xff\xff\xff\xff\xff\xff");
+    }
+
+    #[test]
+    fn a_string_of_65535_bytes_travels_and_a_longer_one_does_not() {
+        let bytes = vec![b'x'; 65_536];
+        let mut out = vec![0; 200_000];
+        let longest = Tmessage::Version { msize: 0, version: &bytes[1..] };
+        assert_eq!(longest.encode(0, Dialect::Plain, &mut out), Ok(7 + 4 + 2 + 65_535));
+        assert_eq!(Tmessage::decode(&out[..7 + 4 + 2 + 65_535], Dialect::Plain), Ok((0, longest)));
+        let longer = Tmessage::Version { msize: 0, version: &bytes };
+        assert_eq!(longer.encode(0, Dialect::Plain, &mut out), Err(EncodeError::TooLong));
+        assert_eq!(Names::pack([&bytes[..]], &mut out), Err(EncodeError::TooLong));
+        assert_eq!(Names::pack((0..65_536).map(|_| &b""[..]), &mut out), Err(EncodeError::TooLong));
+    }
+
+    #[test]
+    fn a_record_of_65535_bytes_travels_alone_and_a_longer_one_does_not() {
+        let bytes = vec![b'x'; 65_535];
+        let mut out = vec![0; 200_000];
+        let fixed = Stat::UNTOUCHED.encoded_len(Dialect::Plain);
+        let stat = Stat { name: &bytes[..30_000], uid: &bytes[..65_535 - 30_000 - fixed], ..Stat::UNTOUCHED };
+        let size = Rmessage::Stat { stat }.encode(0, Dialect::Plain, &mut out).unwrap();
+        assert_eq!(Rmessage::decode(&out[..size], Dialect::Plain), Ok((0, Rmessage::Stat { stat })));
+        // The record still has a size of its own, but no Rstat can count it any more.
+        let stat = Stat { gid: b"x", ..stat };
+        assert_eq!(stat.encode(Dialect::Plain, &mut out), Ok(65_536));
+        assert_eq!(Rmessage::Stat { stat }.encode(0, Dialect::Plain, &mut out), Err(EncodeError::TooLong));
+        let stat = Stat { gid: b"xxx", ..stat };
+        assert_eq!(stat.encode(Dialect::Plain, &mut out), Err(EncodeError::TooLong));
+    }
+
+    #[test]
+    fn more_qids_than_there_is_room_for_are_refused() {
+        let mut room = [[0; 13]; 1];
+        assert_eq!(Qids::pack(&[Qid::default(); 2], &mut room), Err(EncodeError::Full));
+    }
+}
