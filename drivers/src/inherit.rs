@@ -1,10 +1,10 @@
 //! Descriptors that the process was started with: systemd's sockets (LISTEN_FDS) and `--fd N`.
 //!
-//! Owns how a number becomes an owned descriptor, and what kinds of descriptor will do. Whoever passed them is trusted with what
-//! they are, not with who is at the other end of a TCP connection.
+//! Owns how a number becomes an owned descriptor, and what kinds of descriptor will do. Whoever passed them
+//! is trusted with what they are, not with who is at the other end of a TCP connection.
 //!
-//! A number is not a descriptor until somebody says so, which in Rust is unsafe. It is done here without: `listenfd` takes over the
-//! numbers of LISTEN_FDS, and a number that the user gave is duplicated.
+//! A number is not a descriptor until somebody says so, which in Rust is unsafe. It is done here without:
+//! `listenfd` takes over the numbers of LISTEN_FDS, and a number that the user gave is duplicated.
 
 use std::env;
 use std::io;
@@ -20,7 +20,8 @@ use crate::listen::{ListenError, Listener, Stream};
 use crate::log::Clean;
 use crate::peer::Stranger;
 
-/// Marks every descriptor but the standard three close-on-exec, so that no child of ours has one that we were started with.
+/// Marks every descriptor but the standard three close-on-exec, so that no child of ours has one that we were
+/// started with.
 ///
 /// To be called before there is a second thread.
 pub fn close_on_exec() {
@@ -61,8 +62,9 @@ pub fn activated(allow_remote: bool) -> Result<Vec<Given>, InheritError> {
 
 /// The connected stream on descriptor `number`.
 ///
-/// A socket is read and written. Descriptor 0 may also be a pipe, as ssh(1) and inetd-like programs give: then 0 is read and 1 is
-/// written. The peer is whoever our starter says it is, except that the peer of a TCP socket must be one that may connect.
+/// A socket is read and written. Descriptor 0 may also be a pipe, as ssh(1) and inetd-like programs give:
+/// then 0 is read and 1 is written. The peer is whoever our starter says it is, except that the peer of a TCP
+/// socket must be one that may connect.
 pub fn stream(number: RawFd, allow_remote: bool) -> Result<Stream, InheritError> {
     let wrong = |why| InheritError::Descriptor { number, why };
     let descriptor = duplicate(number)?;
@@ -160,7 +162,8 @@ fn parse(
     }
 }
 
-/// Takes over the socket at this place, which must be a unix or TCP stream socket, and marks it close-on-exec.
+/// Takes over the socket at this place, which must be a unix or TCP stream socket, and marks it
+/// close-on-exec.
 fn take(sockets: &mut listenfd::ListenFd, at: usize) -> io::Result<OwnedFd> {
     let kind = SocketType::STREAM.as_raw().cast_signed();
     // The second, which listenfd takes to mean v6 too, is asked only if the socket is not the first.

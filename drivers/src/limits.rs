@@ -1,8 +1,11 @@
-//! What the process was started with that a child of ours is to have again, and the limit that the daemon raises for itself.
+//! What the process was started with that a child of ours is to have again, and the limit that the daemon
+//! raises for itself.
 //!
-//! Owns the record of it, taken at start before anything is changed. Who starts children, and when, is not known here.
+//! Owns the record of it, taken at start before anything is changed. Who starts children, and when, is not
+//! known here.
 //!
-//! Rust's runtime ignores SIGPIPE before `main`, so what it was before cannot be known; its `Command` gives a child the default.
+//! Rust's runtime ignores SIGPIPE before `main`, so what it was before cannot be known; its `Command` gives a
+//! child the default.
 
 use std::fmt::Write;
 use std::io;
@@ -33,7 +36,8 @@ impl Inherited {
         })
     }
 
-    /// Raises the soft RLIMIT_NOFILE of this process to the hard one and says how many descriptors it may now have.
+    /// Raises the soft RLIMIT_NOFILE of this process to the hard one and says how many descriptors it may now
+    /// have.
     pub fn raise_descriptors(&self) -> io::Result<u64> {
         let Rlimit { current, maximum } = self.descriptors;
         if current != maximum {
@@ -42,9 +46,10 @@ impl Inherited {
         Ok(maximum.unwrap_or(u64::MAX))
     }
 
-    /// A script for `sh -c SCRIPT sh PROGRAM ARGUMENT...` that becomes PROGRAM with what this record says: the soft limit, which was
-    /// raised, and the signals that were ignored and that `signals` handles. sh(1) can do to itself what Rust cannot do between
-    /// fork and exec without unsafe code. `None` where a child needs nothing of the kind.
+    /// A script for `sh -c SCRIPT sh PROGRAM ARGUMENT...` that becomes PROGRAM with what this record says:
+    /// the soft limit, which was raised, and the signals that were ignored and that `signals` handles. sh(1)
+    /// can do to itself what Rust cannot do between fork and exec without unsafe code. `None` where a child
+    /// needs nothing of the kind.
     pub fn restoring_script(&self) -> Option<String> {
         let mut script = String::new();
         let Rlimit { current, maximum } = self.descriptors;

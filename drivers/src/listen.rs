@@ -1,7 +1,8 @@
 //! Listening sockets, and the streams that come out of them.
 //!
-//! Owns what is bound, how a connection becomes a [`Stream`], and what is done when the process runs out of descriptors. Who may connect is
-//! `peer`'s business, socket files are `post`'s, and what is spoken on a stream is nobody's here.
+//! Owns what is bound, how a connection becomes a [`Stream`], and what is done when the process runs out of
+//! descriptors. Who may connect is `peer`'s business, socket files are `post`'s, and what is spoken on a
+//! stream is nobody's here.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -40,8 +41,8 @@ impl Listener {
         Self::posted(Post::path(path)?)
     }
 
-    /// Listens on TCP; with port 0 the kernel chooses one. An address that is not a loopback address needs `allow_remote`, and is
-    /// warned of.
+    /// Listens on TCP; with port 0 the kernel chooses one. An address that is not a loopback address needs
+    /// `allow_remote`, and is warned of.
     pub fn tcp(address: SocketAddr, allow_remote: bool) -> Result<Self, ListenError> {
         check_loopback(address, allow_remote)?;
         let failed = |cause| ListenError::Tcp { address, cause };
@@ -250,8 +251,9 @@ impl fmt::Display for Transport {
 
 /// Accepts connections, for one thread and any number of listeners.
 ///
-/// Without a free descriptor accept(2) fails and the connection stays queued, so a plain loop would spin. This holds one descriptor back: it
-/// is given up to accept that connection and close it, which tells the peer. Where even that fails it asks for a pause.
+/// Without a free descriptor accept(2) fails and the connection stays queued, so a plain loop would spin.
+/// This holds one descriptor back: it is given up to accept that connection and close it, which tells the
+/// peer. Where even that fails it asks for a pause.
 #[derive(Debug)]
 pub struct Gate {
     spare: Option<OwnedFd>,
@@ -264,7 +266,8 @@ pub struct Gate {
 pub enum Accepted {
     /// A stream whose peer may be there.
     Stream(Stream),
-    /// No stream this time: there was none, or it was refused and closed, which is logged. Try again when poll(2) says so.
+    /// No stream this time: there was none, or it was refused and closed, which is logged. Try again when
+    /// poll(2) says so.
     Nothing,
     /// Nothing can be accepted now: try again after this time.
     Pause(Duration),
@@ -301,7 +304,8 @@ impl Gate {
     /// Deals with an accept that failed with `errno`.
     pub fn failed(&mut self, listener: &Listener, errno: Errno) -> Accepted {
         match errno {
-            // Nothing there, or the connection ended before it was accepted; accept(2) lists the network's own errors as of that kind.
+            // Nothing there, or the connection ended before it was accepted; accept(2) lists the network's
+            // own errors as of that kind.
             Errno::AGAIN
             | Errno::INTR
             | Errno::CONNABORTED

@@ -1,8 +1,8 @@
 //! The log: one line per event, on stderr and nowhere else.
 //!
-//! Owns the shape of a line and the promise that nothing from outside can break it: no value reaches a terminal or the
-//! journal with a control character in it, or longer than [`CLEAN_BYTES_MAX`]. The promise is kept here, where lines are made, so no
-//! caller can forget it. Knows nothing of what is logged.
+//! Owns the shape of a line and the promise that nothing from outside can break it: no value reaches a
+//! terminal or the journal with a control character in it, or longer than [`CLEAN_BYTES_MAX`]. The promise is
+//! kept here, where lines are made, so no caller can forget it. Knows nothing of what is logged.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -17,9 +17,10 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// Sends events of `most` and graver to stderr, for the rest of the process.
 ///
-/// Under systemd (stderr is the stream that `JOURNAL_STREAM` names, see systemd.exec(5)) a line begins with its priority, `<4>`,
-/// and carries no time, because the journal has its own. Elsewhere it begins with the local time and the level.
-/// A stderr that cannot be written loses the line and nothing else. The first call wins; later ones do nothing.
+/// Under systemd (stderr is the stream that `JOURNAL_STREAM` names, see systemd.exec(5)) a line begins with
+/// its priority, `<4>`, and carries no time, because the journal has its own. Elsewhere it begins with the
+/// local time and the level. A stderr that cannot be written loses the line and nothing else. The first call
+/// wins; later ones do nothing.
 pub fn init(most: LevelFilter) {
     let journal = std::env::var("JOURNAL_STREAM").is_ok_and(|stream| is_stderr(&stream));
     let lines = Lines { prefix: if journal { Prefix::Priority } else { Prefix::Time } };
@@ -33,10 +34,11 @@ pub fn init(most: LevelFilter) {
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-/// Shows bytes from outside in a form that is safe to print: at most [`CLEAN_BYTES_MAX`] bytes of UTF-8, on one line.
+/// Shows bytes from outside in a form that is safe to print: at most [`CLEAN_BYTES_MAX`] bytes of UTF-8, on
+/// one line.
 ///
-/// Control characters, line separators and the marks that reorder text become `?`, bytes that are not UTF-8 become U+FFFD, and a
-/// text that was cut ends in `…`.
+/// Control characters, line separators and the marks that reorder text become `?`, bytes that are not UTF-8
+/// become U+FFFD, and a text that was cut ends in `…`.
 #[derive(Debug, Clone, Copy)]
 pub struct Clean<'a>(pub &'a [u8]);
 
@@ -61,8 +63,8 @@ impl fmt::Display for Clean<'_> {
     }
 }
 
-/// Collects text, cleaned as [`Clean`] says. Refuses more (`fmt::Error`) once the limit is passed, so that a formatter of a huge
-/// value stops early.
+/// Collects text, cleaned as [`Clean`] says. Refuses more (`fmt::Error`) once the limit is passed, so that a
+/// formatter of a huge value stops early.
 struct Scrub<'a> {
     out: &'a mut String,
     /// Where in `out` this value began.
@@ -108,8 +110,9 @@ impl Write for Scrub<'_> {
 
 /// Characters that move a cursor, end a line, or change the order in which others are shown.
 fn is_unprintable(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let separates_lines = matches!(c, '\u{2028}' | '\u{2029}');
+    let reorders = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || separates_lines || reorders
 }
 
 /// The format of a line: a prefix, the message, then ` name=value` for each field.

@@ -1,8 +1,9 @@
 //! Who is at the other end of a connection, and whether they may be there.
 //!
-//! Owns the rule (our own user, or root) and the ways of finding the user: credentials that the kernel keeps for a unix
-//! socket, and for a loopback TCP connection the owner of the *peer's* socket, which the kernel tells by sock_diag(7) or, where that is
-//! not available, by `/proc/net/tcp` and `tcp6`. Knows nothing of listeners or of what is served.
+//! Owns the rule (our own user, or root) and the ways of finding the user: credentials that the kernel keeps
+//! for a unix socket, and for a loopback TCP connection the owner of the *peer's* socket, which the kernel
+//! tells by sock_diag(7) or, where that is not available, by `/proc/net/tcp` and `tcp6`. Knows nothing of
+//! listeners or of what is served.
 //!
 //! Whatever cannot be found out is refused.
 
@@ -46,14 +47,15 @@ pub fn admit_unix(socket: BorrowedFd<'_>) -> Result<u32, Stranger> {
     admit_uid(credentials.uid())
 }
 
-/// Admits the peer of a connected TCP socket with these two ends, and says its uid; `None` for a peer elsewhere, whose uid nobody
-/// knows, which only `allow_remote` lets in.
+/// Admits the peer of a connected TCP socket with these two ends, and says its uid; `None` for a peer
+/// elsewhere, whose uid nobody knows, which only `allow_remote` lets in.
 pub fn admit_tcp(local: SocketAddr, peer: SocketAddr, allow_remote: bool) -> Result<Option<u32>, Stranger> {
     let pair = Pair::of_peer(local, peer);
     if !pair.local.ip().is_loopback() {
         return if allow_remote { Ok(None) } else { Err(Stranger::Remote) };
     }
-    // The first may be missing (no such kernel module, a seccomp filter) or not see a socket that is bound to a device.
+    // The first may be missing (no such kernel module, a seccomp filter) or not see a socket that is bound to
+    // a device.
     let owner = match diag::owner(pair) {
         Ok(Some(owner)) => Some(owner),
         Ok(None) | Err(_) => owner_by_table(pair)?,
@@ -73,8 +75,8 @@ fn admit_uid(uid: u32) -> Result<u32, Stranger> {
     }
 }
 
-/// The two ends of the peer's own socket, in canonical form: a v4-mapped address is its v4 address, as the kernel
-/// connects the two families.
+/// The two ends of the peer's own socket, in canonical form: a v4-mapped address is its v4 address, as the
+/// kernel connects the two families.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pair {
     local: SocketAddr,
@@ -254,7 +256,8 @@ mod tests {
         (listener, client, server)
     }
 
-    /// The families of the two sockets: v4 and v4, v6 and v6, v6 (mapped) and v4, v4 and v6 (mapped), both v6 (mapped).
+    /// The families of the two sockets: v4 and v4, v6 and v6, v6 (mapped) and v4, v4 and v6 (mapped), both v6
+    /// (mapped).
     const CONNECTIONS: [(&str, &str); 5] = [
         ("127.0.0.1", "127.0.0.1"),
         ("[::1]", "[::1]"),

@@ -2,9 +2,9 @@
 //!
 //! Owns the handlers. What is done about a stop is the drivers' business; this only tells them.
 //!
-//! Handlers, not a signalfd: a child starts with the mask of the thread that made it and with every handled signal back at its
-//! default, so nothing of this reaches one. That is also why a signal that must not end us gets a handler that does nothing,
-//! unless it is ignored already: ignoring is what a child would inherit.
+//! Handlers, not a signalfd: a child starts with the mask of the thread that made it and with every handled
+//! signal back at its default, so nothing of this reaches one. That is also why a signal that must not end us
+//! gets a handler that does nothing, unless it is ignored already: ignoring is what a child would inherit.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 
 use crate::limits::Inherited;
 
-/// Makes SIGHUP and SIGPIPE do nothing, whatever they would do now. Calls they interrupt are restarted where signal(7) says so.
+/// Makes SIGHUP and SIGPIPE do nothing, whatever they would do now. Calls they interrupt are restarted where
+/// signal(7) says so.
 pub fn ignore_hangups(inherited: &Inherited) -> io::Result<()> {
     for signal in [SIGHUP, SIGPIPE] {
         if !inherited.ignored.has(signal) {
@@ -28,7 +29,8 @@ pub fn ignore_hangups(inherited: &Inherited) -> io::Result<()> {
 
 /// Whether the daemon has been asked to stop. Once it has, that stays so.
 ///
-/// Its descriptor becomes readable then, and stays readable because nobody may read from it: any number of threads can poll it.
+/// Its descriptor becomes readable then, and stays readable because nobody may read from it: any number of
+/// threads can poll it.
 #[derive(Debug)]
 pub struct Stop {
     asked: Arc<AtomicBool>,

@@ -1,4 +1,5 @@
-//! What needs a process of its own: dying without a farewell, running out of descriptors, being started with some.
+//! What needs a process of its own: dying without a farewell, running out of descriptors, being started with
+//! some.
 //!
 //! Such a process is this test binary again, asked to play one of the roles at the end of this file.
 
@@ -93,7 +94,8 @@ fn play(role: &str) -> Command {
     command
 }
 
-/// Reads what a child prints until this line, which must come. The child prints more, so the rest is not to be closed before its end.
+/// Reads what a child prints until this line, which must come. The child prints more, so the rest is not to
+/// be closed before its end.
 fn await_line(child: &mut Child, line: &str) -> ChildStdout {
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut found = String::new();

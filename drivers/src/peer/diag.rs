@@ -1,6 +1,8 @@
-//! One question to the kernel's socket monitor: whose is the TCP socket with these two ends? (sock_diag(7), linux/inet_diag.h)
+//! One question to the kernel's socket monitor: whose is the TCP socket with these two ends? (sock_diag(7),
+//! linux/inet_diag.h)
 //!
-//! Messages are encoded and decoded by hand, field by field: there are two, and neither has a variable part that is read.
+//! Messages are encoded and decoded by hand, field by field: there are two, and neither has a variable part
+//! that is read.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +13,8 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 use super::{Owner, Pair, canonical};
 
-/// Asks for the owner; `None` if the kernel knows no such socket. Never waits: the kernel answers within the send.
+/// Asks for the owner; `None` if the kernel knows no such socket. Never waits: the kernel answers within the
+/// send.
 pub(super) fn owner(pair: Pair) -> io::Result<Option<Owner>> {
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
@@ -63,8 +66,8 @@ fn address(ip: IpAddr) -> [u8; 16] {
     }
 }
 
-/// `struct nlmsghdr`, then `struct inet_diag_msg` or `struct nlmsgerr`. The kernel may answer with another socket (one that listens, where
-/// there is none connected), so what it says of the ends is compared.
+/// `struct nlmsghdr`, then `struct inet_diag_msg` or `struct nlmsgerr`. The kernel may answer with another
+/// socket (one that listens, where there is none connected), so what it says of the ends is compared.
 fn response(message: &[u8], pair: Pair) -> io::Result<Option<Owner>> {
     let mut fields = Fields(message);
     let header = (fields.u32()?, fields.u16()?, fields.u16()?, fields.u32()?, fields.u32()?);

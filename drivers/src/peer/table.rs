@@ -1,4 +1,5 @@
-//! The lines of `/proc/net/tcp` and `/proc/net/tcp6` (net/ipv4/tcp_ipv4.c, `get_tcp4_sock`; proc_net_tcp.txt).
+//! The lines of `/proc/net/tcp` and `/proc/net/tcp6` (net/ipv4/tcp_ipv4.c, `get_tcp4_sock`;
+//! proc_net_tcp.txt).
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -24,8 +25,8 @@ pub(super) fn parse(line: &[u8]) -> Option<Row> {
     Some(Row { pair: Pair { local, remote }, owner: Owner { uid, inode, state } })
 }
 
-/// `0100007F:1F90`, or four such words: each word of the address is printed as a number of the machine's byte order, the port
-/// as what it is.
+/// `0100007F:1F90`, or four such words: each word of the address is printed as a number of the machine's byte
+/// order, the port as what it is.
 fn address(text: &str) -> Option<SocketAddr> {
     let (words, port) = text.split_once(':')?;
     let port = u16::from_str_radix(digits(port)?, 16).ok()?;
