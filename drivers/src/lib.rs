@@ -1,9 +1,15 @@
-//! Drivers: they move bytes between sockets and sessions.
+//! Drivers: they move bytes between sockets and sessions, and carry asks to a backend and answers back.
+//!
+//! Must not know: what the tree holds. Every driver takes its turn with [`pump`], so that what differs between them is
+//! only how bytes are moved and where an ask waits.
 
+pub mod clock;
 pub mod inherit;
-pub mod limits;
+pub mod inproc;
 pub mod listen;
 pub mod log;
+pub mod offload;
 pub mod peer;
 pub mod post;
+pub mod pump;
 pub mod signals;

@@ -48,7 +48,7 @@ impl Spec {
     }
 }
 
-/// A room with space of its own, for an answer made on another thread.
+/// A room with space of its own, for an answer made on another thread. It takes no memory before it is entered.
 #[derive(Debug)]
 pub struct Apart {
     spec: Spec,
@@ -58,11 +58,14 @@ pub struct Apart {
 
 impl Apart {
     pub(crate) fn new(spec: Spec, dialect: Dialect) -> Self {
-        Self { spec, dialect, bytes: vec![0; spec.bytes()] }
+        Self { spec, dialect, bytes: Vec::new() }
     }
 
     /// The room. Every call gives a fresh one.
     pub fn room(&mut self) -> Room<'_> {
+        if self.bytes.is_empty() {
+            self.bytes = vec![0; self.spec.bytes()];
+        }
         Room::new(self.spec.form, self.dialect, &mut self.bytes[usize::from(self.spec.head)..])
     }
 }
@@ -165,6 +168,10 @@ impl Outbox {
         let head = usize::from(apart.spec.head);
         let len = head + payload as usize;
         let mut bytes = apart.bytes;
+        if bytes.len() < len {
+            // Nobody entered the room, so the payload is empty; the header still needs its space.
+            bytes.resize(len, 0);
+        }
         header(&mut bytes[..head]);
         self.lent = None;
         if len <= SMALL {
