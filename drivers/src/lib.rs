@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod inherit;
 pub mod inproc;
+pub mod limits;
 pub mod listen;
 pub mod log;
 pub mod offload;

@@ -74,7 +74,13 @@ enum Work<K: Kinds> {
 
 enum Worker<K: Kinds> {
     Free,
-    Busy { since_ns: u64, key: Key, mailbox: Arc<dyn Mailbox<K>>, is_job: bool, abandoned: bool },
+    Busy {
+        since_ns: u64,
+        key: Key,
+        mailbox: Arc<dyn Mailbox<K>>,
+        is_job: bool,
+        abandoned: bool,
+    },
     /// In a call that did not return in time; its client has been told.
     Lost,
     /// No thread: the place may be taken again.
@@ -104,7 +110,8 @@ impl<K: Kinds> Pool<K> {
             watcher: Watcher::Absent,
             stopping: false,
         };
-        let shared = Shared { backend, state: Mutex::new(state), work: Condvar::new(), watch: Condvar::new() };
+        let shared =
+            Shared { backend, state: Mutex::new(state), work: Condvar::new(), watch: Condvar::new() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -273,7 +280,10 @@ impl<K: Kinds> Shared<K> {
                 let sleep = match job.step(apart.room(), now) {
                     Step::Done(outcome) => {
                         let end = End::Outcome(Some(outcome));
-                        return Worked::Finished(Finished { ticket: key.ticket, end, apart: Some(apart) }, mailbox);
+                        return Worked::Finished(
+                            Finished { ticket: key.ticket, end, apart: Some(apart) },
+                            mailbox,
+                        );
                     }
                     Step::Again => Sleep::None,
                     Step::At(at) => Sleep::Until(at),

@@ -59,13 +59,15 @@ pub fn pump<K: Kinds>(
     while !session.is_worth_sending() {
         match session.poll() {
             None => return Turn::Idle,
-            Some(Action::Perform(ticket, ask)) => match backend.perform(ask, session.room(ticket), effort, now) {
-                Progress::Done(outcome) => {
-                    session.complete(ticket, Some(outcome), None);
+            Some(Action::Perform(ticket, ask)) => {
+                match backend.perform(ask, session.room(ticket), effort, now) {
+                    Progress::Done(outcome) => {
+                        session.complete(ticket, Some(outcome), None);
+                    }
+                    Progress::Cold(ask) => hand.cold(ticket, ask, session.apart(ticket)),
+                    Progress::Later(job) => park(session, ticket, job, None, hand),
                 }
-                Progress::Cold(ask) => hand.cold(ticket, ask, session.apart(ticket)),
-                Progress::Later(job) => park(session, ticket, job, None, hand),
-            },
+            }
             Some(Action::Abandon(ticket)) => {
                 if hand.abandon(ticket) {
                     session.complete(ticket, None, None);
