@@ -1,4 +1,15 @@
 //! The tree of coding agents.
 
+mod active;
+mod agents;
+mod budget;
 pub mod host;
+mod listing;
+mod mirror;
 pub mod name;
+mod pins;
+mod qid;
+mod tree;
+
+pub use agents::{Agents, Limits};
+pub use tree::{Node, Open, Tree};

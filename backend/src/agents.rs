@@ -1,0 +1,269 @@
+//! The agents tree: answers the engine's asks.
+//!
+//! Owns: attach, walk and which province answers what. Must not know: how a province does it (see [`crate::tree`]), or
+//! how asks travel.
+//!
+//! Every ask is answered by one pass that changes nothing before it is sure of its answer, so under
+//! [`Effort::Cached`] a pass that would have to wait stops, and the ask goes back whole.
+
+use std::fmt;
+use std::sync::Arc;
+
+use engine::port::{Answer, Ask, Backend, Effort, Now, Path, Progress, Qids, Room};
+use proto::{Qid, Refusal};
+
+use crate::active::{self, Active};
+use crate::budget::Budget;
+use crate::host::Host;
+use crate::listing::{Listing, Listings};
+use crate::mirror::Mirrors;
+use crate::pins::Pins;
+use crate::qid;
+use crate::tree::facts::{self, Daemon, Facts};
+use crate::tree::fixed::{Child, Fixed, Fixtures};
+use crate::tree::halt::Halt;
+use crate::tree::{Node, Open, Opened, Place, Text, Tree, Turn};
+
+/// What the tree may take of the machine.
+#[derive(Copy, Clone, Debug)]
+pub struct Limits {
+    /// Descriptors kept by open files and directories, in all. Past it they are opened anew for each read.
+    pub pinned_descriptors: usize,
+}
+
+/// The agents tree of one machine.
+pub struct Agents {
+    host: Arc<dyn Host>,
+    daemon: Daemon,
+    fixtures: Fixtures,
+    mirrors: Mirrors,
+    pins: Pins,
+    listings: Listings,
+    active: Active,
+}
+
+impl Agents {
+    /// The tree of a machine, whose start is now. Nothing of the machine is looked at before somebody asks.
+    pub fn new(host: Arc<dyn Host>, limits: Limits) -> Self {
+        let daemon = Daemon { me: host.me(), start: host.now() };
+        let descriptors = Budget::new(limits.pinned_descriptors);
+        Self {
+            daemon,
+            fixtures: Fixtures::new(daemon),
+            mirrors: Mirrors::new(Arc::clone(&host)),
+            pins: Pins::new(Arc::clone(&host), Arc::clone(&descriptors)),
+            listings: Listings::new(Arc::clone(&host), descriptors),
+            active: Active::new(Arc::clone(&host), daemon),
+            host,
+        }
+    }
+
+    fn answer(&self, ask: &Ask<Tree>, room: &mut Room<'_>, turn: Turn) -> Result<Answer<Tree>, Halt> {
+        match ask {
+            Ask::Attach { aname, .. } => self.attach(aname, turn),
+            Ask::Walk { from, names } => self.walk(from, names, turn),
+            Ask::Stat { node } => self.stat(&node.place, room, turn),
+            Ask::Change { .. } | Ask::Write { .. } => Err(Refusal::VIEW.into()),
+            Ask::Open { mode, .. } if mode.write || mode.truncate => Err(Refusal::PERMISSION_DENIED.into()),
+            Ask::Open { node, .. } => self.open(&node.place, turn),
+            Ask::Read { open, offset } => self.read(open, *offset, room, turn),
+            Ask::List { open, from } => self.list(open, *from, room, turn),
+        }
+    }
+
+    /// The root of an attach: a path in this tree, of names only. How many slashes stand between them does not matter.
+    fn attach(&self, aname: &[u8], turn: Turn) -> Result<Answer<Tree>, Halt> {
+        let root = Node { place: Place::Fixed(Fixed::Root), floor: 0 };
+        let names = aname.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+        if names.clone().any(|name| name == b"..") {
+            return Err(Refusal::NOT_FOUND.into());
+        }
+        let Node { place, .. } = self.resolve(&root, names, turn, &mut |_| {})?;
+        if !place.is_dir() {
+            return Err(Refusal::NOT_A_DIRECTORY.into());
+        }
+        let qid = self.facts(&place, turn)?.qid;
+        let floor = place.depth();
+        Ok(Answer::Attached { qid, root: Node { place, floor } })
+    }
+
+    fn walk(&self, from: &Node, names: &Path, turn: Turn) -> Result<Answer<Tree>, Halt> {
+        let mut qids = Qids::new();
+        match self.resolve(from, names.iter(), turn, &mut |qid| qids.push(qid)) {
+            Ok(end) => Ok(Answer::Walked { qids, end: Some(end) }),
+            Err(Halt::Refused(_)) if !qids.is_empty() => Ok(Answer::Walked { qids, end: None }),
+            Err(halt) => Err(halt),
+        }
+    }
+
+    /// Follows names from a node. `each` is given the qid of every name that resolved.
+    fn resolve<'n>(
+        &self,
+        from: &Node,
+        names: impl Iterator<Item = &'n [u8]>,
+        turn: Turn,
+        each: &mut dyn FnMut(Qid),
+    ) -> Result<Node, Halt> {
+        let mut names = names.peekable();
+        let Node { mut place, floor } = from.clone();
+        while let Some(&name) = names.peek() {
+            if !place.is_dir() {
+                return Err(Refusal::NOT_A_DIRECTORY.into());
+            }
+            let next = match &place {
+                // The tree's own parent: the kernel is never asked for one. The root of an attach is its own.
+                _ if name == b".." && place.depth() <= floor => place.clone(),
+                _ if name == b".." => place.parent(),
+                Place::Mirror(at) => {
+                    // All names that follow at once: one call of the host.
+                    place = Place::Mirror(self.mirrors.walk(at, &mut names, turn, each)?);
+                    continue;
+                }
+                Place::Fixed(dir) => {
+                    self.place_of(self.fixtures.child(*dir, name).ok_or(Refusal::NOT_FOUND)?)
+                }
+                Place::Active(dir) => Place::Active(self.active.child(dir, name, turn)?),
+            };
+            names.next();
+            each(self.facts(&next, turn)?.qid);
+            place = next;
+        }
+        Ok(Node { place, floor })
+    }
+
+    fn place_of(&self, child: Child) -> Place {
+        match child {
+            Child::Fixed(fixed) => Place::Fixed(fixed),
+            Child::Mount(mount) => Place::Mirror(self.mirrors.place(mount)),
+            Child::Active => Place::Active(active::Place::Top),
+        }
+    }
+
+    /// What a stat record says of a place.
+    fn facts(&self, of: &Place, turn: Turn) -> Result<Facts, Halt> {
+        match of {
+            Place::Fixed(fixed) => Ok(self.fixtures.facts(*fixed, turn.now)),
+            Place::Mirror(at) => {
+                let facts = self.mirrors.facts(at, turn)?;
+                Ok(facts.unwrap_or_else(|| self.daemon.directory(at.mount().path())))
+            }
+            Place::Active(at) => self.active.facts(at, turn),
+        }
+    }
+
+    fn stat(&self, of: &Place, room: &mut Room<'_>, turn: Turn) -> Result<Answer<Tree>, Halt> {
+        let facts = self.facts(of, turn)?;
+        if facts.with_record(&of.name(), &*self.host, |stat| room.stat(stat)) {
+            Ok(Answer::Stat { bytes: room.used() })
+        } else {
+            // The record holds nothing long but names.
+            Err(Refusal::NAME_TOO_LONG.into())
+        }
+    }
+
+    /// Opens for reading.
+    fn open(&self, at: &Place, turn: Turn) -> Result<Answer<Tree>, Halt> {
+        if at.is_dir() {
+            let qid = self.facts(at, turn)?.qid;
+            let open = Open::new(Opened::Dir(at.clone()));
+            return Ok(Answer::Opened { qid, open, list: true });
+        }
+        let (qid, opened) = match at {
+            Place::Mirror(at) => {
+                let (pin, qid) = self.pins.open(at.root(), at.rel().clone(), turn)?;
+                (qid, Opened::File(pin))
+            }
+            Place::Fixed(_) | Place::Active(_) => {
+                let text = self.text(at, turn)?;
+                let qid = Qid { version: qid::content(text.as_bytes()), ..self.facts(at, turn)?.qid };
+                (qid, Opened::Text(Text::new(at.clone(), text)))
+            }
+        };
+        Ok(Answer::Opened { qid, open: Open::new(opened), list: false })
+    }
+
+    /// The text of a derived file, now.
+    fn text(&self, of: &Place, turn: Turn) -> Result<Arc<str>, Halt> {
+        match of {
+            Place::Fixed(fixed) => Ok(self.fixtures.text(*fixed, turn.now).ok_or(Refusal::IS_A_DIRECTORY)?),
+            Place::Active(at) => self.active.text(at, turn),
+            Place::Mirror(_) => Err(Refusal::BAD_FID_USE.into()),
+        }
+    }
+
+    fn read(&self, open: &Open, offset: u64, room: &mut Room<'_>, turn: Turn) -> Result<Answer<Tree>, Halt> {
+        let buf = room.bytes();
+        let bytes = match open.opened() {
+            Opened::File(pin) => self.pins.read(pin, buf, offset, turn)?,
+            Opened::Text(open) => {
+                if offset == 0 {
+                    open.renew(&self.text(&open.place, turn)?);
+                }
+                copy_from(open.latest().as_bytes(), offset, buf)
+            }
+            Opened::Dir(_) | Opened::Listing(_) => return Err(Refusal::IS_A_DIRECTORY.into()),
+        };
+        Ok(Answer::Bytes(bytes as u32))
+    }
+
+    fn list(&self, open: &Open, from: u32, room: &mut Room<'_>, turn: Turn) -> Result<Answer<Tree>, Halt> {
+        let (next, open) = match open.opened() {
+            Opened::Dir(Place::Fixed(dir)) => (self.list_fixed(*dir, from, room, turn)?, None),
+            Opened::Dir(Place::Active(dir)) => (self.active.list(dir, from, turn, room)?, None),
+            // Nothing below waits less than a worker costs: see `listing`.
+            Opened::Dir(Place::Mirror(_)) | Opened::Listing(_) if turn.effort == Effort::Cached => {
+                return Err(Halt::Cold);
+            }
+            Opened::Listing(listing) if from > 0 => (self.listings.pack(listing, from, room)?, None),
+            Opened::Dir(Place::Mirror(at)) | Opened::Listing(Listing { at, .. }) => {
+                if from > 0 {
+                    return Err(Refusal::BAD_OFFSET.into());
+                }
+                let listing = self.listings.take(at)?;
+                let next = self.listings.pack(&listing, 0, room)?;
+                (next, Some(Open::new(Opened::Listing(listing))))
+            }
+            Opened::File(_) | Opened::Text(_) => return Err(Refusal::NOT_A_DIRECTORY.into()),
+        };
+        Ok(Answer::Listed { bytes: room.used(), next, open })
+    }
+
+    /// The entries of a static directory are the same at every read but for targets that come and go, so it needs no
+    /// snapshot: an index stays what it is, and an entry without a target is left out.
+    fn list_fixed(&self, dir: Fixed, from: u32, room: &mut Room<'_>, turn: Turn) -> Result<u32, Halt> {
+        let children = self.fixtures.children(dir);
+        facts::pack(room, &*self.host, from, children.len(), |index| {
+            let child = children[index];
+            match self.facts(&self.place_of(child), turn) {
+                Ok(facts) => Ok(Some((child.name().into(), facts))),
+                Err(Halt::Refused(refusal)) if refusal == Refusal::NOT_FOUND => Ok(None),
+                Err(halt) => Err(halt),
+            }
+        })
+    }
+}
+
+impl Backend<Tree> for Agents {
+    fn perform(&self, ask: Ask<Tree>, mut room: Room<'_>, effort: Effort, now: Now) -> Progress<Tree> {
+        match self.answer(&ask, &mut room, Turn { effort, now }) {
+            Ok(answer) => Progress::Done(Ok(answer)),
+            Err(Halt::Refused(refusal)) => Progress::Done(Err(refusal)),
+            Err(Halt::Cold) if effort == Effort::Cached => Progress::Cold(ask),
+            Err(Halt::Cold) => Progress::Done(Err(Refusal::AGAIN)),
+        }
+    }
+}
+
+impl fmt::Debug for Agents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agents").field("daemon", &self.daemon).finish_non_exhaustive()
+    }
+}
+
+/// Copies what `text` holds from an offset on; nothing at or past its end. Answers how much.
+fn copy_from(text: &[u8], offset: u64, buf: &mut [u8]) -> usize {
+    let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or_default();
+    let bytes = rest.len().min(buf.len());
+    buf[..bytes].copy_from_slice(&rest[..bytes]);
+    bytes
+}

@@ -1,0 +1,242 @@
+//! Open files on disk: a read is of the file the path names now.
+//!
+//! Owns: the descriptor an open fid keeps, and when it is trusted. Must not know: where the file stands in the tree.
+//!
+//! A descriptor that is kept makes a read one system call, but a path can lead to another file meanwhile. So the pin is
+//! *checked*: when the last check is older than [`FRESH_NS`], and always before a read that came up short is answered,
+//! because its end may not be the end of the file the path names. A check asks the open file for its ctime and link
+//! count, and resolves the path again if either moved: a rename or an unlink moves one of them. Where that cannot be
+//! relied on ([`File::tells_replacement`], or a ctime so young that the next change could bear the same) each check
+//! resolves the path.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proto::{Qid, Refusal};
+
+use crate::budget::{Budget, Charge};
+use crate::host::{Errno, File, Host, Kind, Meta, Time};
+use crate::name::{DATABASE_HEAD_BYTES, Name, Rel, Root, is_database};
+use crate::qid;
+use crate::tree::Turn;
+use crate::tree::halt::Halt;
+
+/// One open file: where it is, and what is known of it.
+pub(crate) struct Pin {
+    root: Root,
+    rel: Rel,
+    /// Whether it may be a database: its name is on the root's short list.
+    served_database: bool,
+    /// Monotonic time up to which the last check holds; 0 once one has failed.
+    fresh_until_ns: AtomicU64,
+    /// Replaced as a whole; the lock is never held across a call of the host.
+    state: Mutex<State>,
+}
+
+#[derive(Clone)]
+struct State {
+    /// `None` when the process holds as many descriptors as it may: each read then opens, reads and closes.
+    held: Option<Arc<Held>>,
+    seen: Seen,
+}
+
+/// A descriptor and its share of the bound.
+struct Held {
+    file: Box<dyn File>,
+    _slot: Charge,
+}
+
+/// What the last check saw.
+#[derive(Copy, Clone)]
+struct Seen {
+    path: u64,
+    version: u32,
+    ctime: Time,
+    /// Whether any later change is bound to bear another ctime.
+    settled: bool,
+}
+
+impl Seen {
+    fn new(meta: &Meta, turn: Turn) -> Self {
+        let settled = meta.ctime.ns().saturating_add(TICK_NS) < turn.now.wall_ns;
+        Self { path: qid::path(meta), version: qid::version(meta), ctime: meta.ctime, settled }
+    }
+}
+
+/// What a check came to.
+#[derive(Eq, PartialEq)]
+enum Check {
+    /// The path still leads to this file.
+    Same,
+    /// It leads to another, which is open now.
+    Replaced,
+}
+
+/// Opens and reads files.
+pub(crate) struct Pins {
+    host: Arc<dyn Host>,
+    budget: Arc<Budget>,
+}
+
+impl Pins {
+    /// On one machine; as many descriptors are kept as `budget` has units.
+    pub(crate) fn new(host: Arc<dyn Host>, budget: Arc<Budget>) -> Self {
+        Self { host, budget }
+    }
+
+    /// Opens a plain file. `PERM` stands for what is neither file nor directory.
+    pub(crate) fn open(&self, root: Root, rel: Rel, turn: Turn) -> Result<(Pin, Qid), Halt> {
+        let served_database =
+            rel.name().and_then(Name::of_harness).is_some_and(|name| name.is_served_database(root));
+        let (file, meta) = self.host.open(root, &rel, turn.effort).map_err(|errno| match errno {
+            Errno::PERM => Refusal::NOT_REGULAR.into(),
+            // It was a file when it was walked to: that one is gone.
+            Errno::ISDIR => Refusal::NOT_FOUND.into(),
+            other => Halt::from(other),
+        })?;
+        if !served_database {
+            refuse_database(&*file, turn)?;
+        }
+        let state = State { held: self.hold(file), seen: Seen::new(&meta, turn) };
+        let pin =
+            Pin { root, rel, served_database, fresh_until_ns: AtomicU64::new(0), state: Mutex::new(state) };
+        pin.mark_fresh(turn);
+        Ok((pin, qid::of_file(&meta)))
+    }
+
+    /// Reads at an offset until `buf` is full or the file ends.
+    pub(crate) fn read(&self, pin: &Pin, buf: &mut [u8], offset: u64, turn: Turn) -> Result<usize, Halt> {
+        for _ in 0..MOST_REPLACEMENTS {
+            let state = pin.lock().clone();
+            let Some(held) = &state.held else {
+                return self.read_once(pin, state.seen, buf, offset, turn);
+            };
+            if !pin.is_fresh(turn) && self.check(pin, held, state.seen, turn)? == Check::Replaced {
+                continue;
+            }
+            let read = held.file.read_at(buf, offset, turn.effort)?;
+            if read == buf.len() {
+                return Ok(read);
+            }
+            // Whatever a check that failed saw, the next read is not to be answered on the strength of an older one.
+            pin.fresh_until_ns.store(0, Ordering::Relaxed);
+            if self.check(pin, held, state.seen, turn)? == Check::Same {
+                return Ok(read);
+            }
+        }
+        Err(Refusal::IO.into())
+    }
+
+    /// Without a descriptor: opens, reads, and keeps it if there is room for it now.
+    fn read_once(
+        &self,
+        pin: &Pin,
+        seen: Seen,
+        buf: &mut [u8],
+        offset: u64,
+        turn: Turn,
+    ) -> Result<usize, Halt> {
+        let (file, now) = self.reopen(pin, seen, turn)?;
+        let read = file.read_at(buf, offset, turn.effort)?;
+        let held = self.hold(file);
+        pin.turn_into(held, now, turn);
+        Ok(read)
+    }
+
+    /// Whether the path still leads to `held`, when the last check saw `seen`. If it leads to another file, that one
+    /// takes its place.
+    fn check(&self, pin: &Pin, held: &Arc<Held>, seen: Seen, turn: Turn) -> Result<Check, Halt> {
+        if held.file.tells_replacement() && seen.settled {
+            let meta = held.file.meta()?;
+            if meta.ctime == seen.ctime && meta.nlink > 0 {
+                pin.mark_fresh(turn);
+                return Ok(Check::Same);
+            }
+        }
+        let meta = self.host.stat(pin.root, &pin.rel, turn.effort).map_err(gone)?;
+        if meta.kind != Kind::File {
+            return Err(Refusal::NOT_FOUND.into());
+        }
+        let now = Seen::new(&meta, turn);
+        if now.path == seen.path {
+            pin.refuse_database(&*held.file, seen, now, turn)?;
+            pin.still(held, now, turn);
+            return Ok(Check::Same);
+        }
+        let (file, now) = self.reopen(pin, seen, turn)?;
+        pin.turn_into(self.hold(file), now, turn);
+        Ok(Check::Replaced)
+    }
+
+    fn reopen(&self, pin: &Pin, seen: Seen, turn: Turn) -> Result<(Box<dyn File>, Seen), Halt> {
+        let (file, meta) = self.host.open(pin.root, &pin.rel, turn.effort).map_err(gone)?;
+        let now = Seen::new(&meta, turn);
+        pin.refuse_database(&*file, seen, now, turn)?;
+        Ok((file, now))
+    }
+
+    fn hold(&self, file: Box<dyn File>) -> Option<Arc<Held>> {
+        let slot = self.budget.take(1)?;
+        Some(Arc::new(Held { file, _slot: slot }))
+    }
+}
+
+impl Pin {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_fresh(&self, turn: Turn) -> bool {
+        turn.now.mono_ns < self.fresh_until_ns.load(Ordering::Relaxed)
+    }
+
+    fn mark_fresh(&self, turn: Turn) {
+        self.fresh_until_ns.store(turn.now.mono_ns.saturating_add(FRESH_NS), Ordering::Relaxed);
+    }
+
+    /// Records that the path still leads to `held`, unless another read has found a newer one meanwhile.
+    fn still(&self, held: &Arc<Held>, seen: Seen, turn: Turn) {
+        let mut state = self.lock();
+        if state.held.as_ref().is_some_and(|latest| Arc::ptr_eq(latest, held)) {
+            state.seen = seen;
+            self.mark_fresh(turn);
+        }
+    }
+
+    /// Records what the path leads to now.
+    fn turn_into(&self, held: Option<Arc<Held>>, seen: Seen, turn: Turn) {
+        let replaced = std::mem::replace(&mut *self.lock(), State { held, seen });
+        self.mark_fresh(turn);
+        // Closed only here, when the lock is free again.
+        drop(replaced);
+    }
+
+    /// Looks at the head of a file that is, or may be, another than was seen or another version of it.
+    fn refuse_database(&self, file: &dyn File, seen: Seen, now: Seen, turn: Turn) -> Result<(), Halt> {
+        let known = now.path == seen.path && now.version == seen.version && seen.settled;
+        if self.served_database || known { Ok(()) } else { refuse_database(file, turn) }
+    }
+}
+
+/// Refuses a file whose content is a database. An innocent name does not make it one that may be served.
+fn refuse_database(file: &dyn File, turn: Turn) -> Result<(), Halt> {
+    let mut head = [0; DATABASE_HEAD_BYTES];
+    let read = file.read_at(&mut head, 0, turn.effort)?;
+    if is_database(&head[..read]) { Err(Refusal::HIDDEN_DATABASE.into()) } else { Ok(()) }
+}
+
+/// The path of an open file leads to no file any more: that is the same whatever stands in its way.
+fn gone(errno: Errno) -> Halt {
+    match errno {
+        Errno::NOTDIR | Errno::ISDIR | Errno::PERM => Refusal::NOT_FOUND.into(),
+        other => other.into(),
+    }
+}
+
+/// How long a check holds (contract 9).
+const FRESH_NS: u64 = 100_000_000;
+/// Two changes within one tick of the kernel's coarse clock bear one ctime. Ticks last at most 10 ms (CONFIG_HZ=100);
+/// the rest is for filesystems that round.
+const TICK_NS: i64 = 2_000_000_000;
+/// How often a file may be replaced during one read before that is an error.
+const MOST_REPLACEMENTS: usize = 8;
