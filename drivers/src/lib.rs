@@ -3,6 +3,7 @@
 //! Must not know: what the tree holds. Every driver takes its turn with [`pump`], so that what differs between them is
 //! only how bytes are moved and where an ask waits.
 
+pub mod blocking;
 pub mod clock;
 pub mod inherit;
 pub mod inproc;

@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,6 +17,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, sockopt};
 
+use crate::log::Seldom;
 use crate::peer::{self, Stranger};
 use crate::post::{Name, Post, PostError};
 
@@ -377,26 +378,6 @@ fn prepare(socket: BorrowedFd<'_>) {
     let _ = sockopt::set_tcp_nodelay(socket, true);
 }
 
-/// Keeps a peer that is refused all the time from filling the log.
-#[derive(Debug, Default)]
-struct Seldom {
-    last: Option<Instant>,
-    left_out: u64,
-}
-
-impl Seldom {
-    /// Logs, with how often it was left out since the last time, unless that is too short ago.
-    fn log(&mut self, line: impl FnOnce(u64)) {
-        let now = Instant::now();
-        if self.last.is_some_and(|last| now.duration_since(last) < COMPLAINT_INTERVAL) {
-            self.left_out += 1;
-            return;
-        }
-        self.last = Some(now);
-        line(std::mem::take(&mut self.left_out));
-    }
-}
-
 fn bytes_to_os(bytes: &[u8]) -> &OsStr {
     std::os::unix::ffi::OsStrExt::from_bytes(bytes)
 }
@@ -404,7 +385,6 @@ fn bytes_to_os(bytes: &[u8]) -> &OsStr {
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-const COMPLAINT_INTERVAL: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@
 
 use std::fmt::{self, Write};
 use std::io;
+use std::time::{Duration, Instant};
 
 use rustix::fs::fstat;
 use tracing::field::{Field, Visit};
@@ -205,8 +206,29 @@ fn is_stderr(stream: &str) -> bool {
     fstat(rustix::stdio::stderr()).is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
 }
 
+/// Keeps a peer that is refused all the time from filling the log.
+#[derive(Debug, Default)]
+pub(crate) struct Seldom {
+    last: Option<Instant>,
+    left_out: u64,
+}
+
+impl Seldom {
+    /// Logs, with how often it was left out since the last time, unless that is too short ago.
+    pub(crate) fn log(&mut self, line: impl FnOnce(u64)) {
+        let now = Instant::now();
+        if self.last.is_some_and(|last| now.duration_since(last) < COMPLAINT_INTERVAL) {
+            self.left_out += 1;
+            return;
+        }
+        self.last = Some(now);
+        line(std::mem::take(&mut self.left_out));
+    }
+}
+
 /// The most bytes of one value in a line.
 pub const CLEAN_BYTES_MAX: usize = 256;
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(1);
 
 const ELLIPSIS: char = '…';
 

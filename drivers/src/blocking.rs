@@ -1,0 +1,551 @@
+//! The blocking driver: a thread per connection.
+//!
+//! Owns: accepting, one thread and one session per connection, the waits of that thread, and an orderly stop. Must not
+//! know: the tree, or who may connect (`listen`, `peer`).
+//!
+//! A connection's thread alone owns its session. It waits in a plain recv(2) while nothing is with the workers, and in
+//! poll(2) on the socket and its mailbox while something is. Its buffers are given back after a second of quiet; then it
+//! waits without waking.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use engine::port::{Ask, Backend, Effort, Job, Kinds, Ticket};
+use engine::{Apart, Budget, Limits, Session};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+
+use crate::clock;
+use crate::listen::{Accepted, Gate, Listener, Stream};
+use crate::log::Seldom;
+use crate::offload::{Key, Mailbox, Pool};
+use crate::pump::{Finished, Hand, Turn, finish, pump};
+use crate::signals::Stop;
+
+/// What a server may use.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Of each connection.
+    pub limits: Limits,
+    /// Of all connections.
+    pub budget: Budget,
+    /// Connections at once; further ones are closed.
+    pub connections: usize,
+    /// How long a peer may take to agree on a version.
+    pub handshake: Duration,
+    /// How long a peer may leave its replies unread.
+    pub unread: Duration,
+    /// How long a stop waits for what is in flight.
+    pub drain: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            limits: Limits::DEFAULT,
+            budget: Budget::default(),
+            connections: 256,
+            handshake: Duration::from_secs(10),
+            unread: Duration::from_secs(30),
+            drain: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Serves every connection of the listeners, and those already there, until asked to stop.
+///
+/// # Errors
+/// What keeps it from starting. Once it serves, failures are logged and cost at most a connection.
+pub fn serve<K: Kinds>(
+    backend: &Arc<dyn Backend<K>>,
+    listeners: &[Listener],
+    streams: Vec<Stream>,
+    stop: &Stop,
+    options: &Options,
+) -> io::Result<()> {
+    let mut gate = Gate::new()?;
+    let server = Server::new(backend, options);
+    for stream in streams {
+        server.connect(stream);
+    }
+    for listener in listeners {
+        listener.set_nonblocking(true)?;
+    }
+    let mut pause = None;
+    while !stop.is_asked() {
+        for listener in announced(listeners, stop, pause.take())? {
+            match gate.accept(listener) {
+                Accepted::Stream(stream) => server.connect(stream),
+                Accepted::Nothing => {}
+                Accepted::Pause(time) => pause = Some(time),
+            }
+        }
+    }
+    server.drain();
+    Ok(())
+}
+
+/// Serves one connection until it ends, or until asked to stop.
+///
+/// # Errors
+/// What keeps it from starting.
+pub fn serve_one<K: Kinds>(
+    backend: &Arc<dyn Backend<K>>,
+    stream: Stream,
+    stop: &Stop,
+    options: &Options,
+) -> io::Result<()> {
+    let server = Server::new(backend, options);
+    let ended = Arc::new(Stop::new()?);
+    server.registry.lock().ended = Some(Arc::clone(&ended));
+    server.connect(stream);
+    let mut fds = [PollFd::new(stop, PollFlags::IN), PollFd::new(&*ended, PollFlags::IN)];
+    while !stop.is_asked() && !ended.is_asked() {
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    server.drain();
+    Ok(())
+}
+
+/// The listeners that have a connection to accept, once there is one or the stop is asked. While accepting pauses only
+/// the stop is looked at.
+fn announced<'l>(
+    listeners: &'l [Listener],
+    stop: &Stop,
+    pause: Option<Duration>,
+) -> io::Result<Vec<&'l Listener>> {
+    let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
+    if pause.is_none() {
+        fds.extend(listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN)));
+    }
+    let timeout = pause.and_then(|time| time.try_into().ok());
+    match poll(&mut fds, timeout.as_ref()) {
+        Ok(_) => {}
+        Err(Errno::INTR) => return Ok(Vec::new()),
+        Err(errno) => return Err(errno.into()),
+    }
+    let ready = fds[1..].iter().zip(listeners).filter(|(fd, _)| !fd.revents().is_empty());
+    Ok(ready.map(|(_, listener)| listener).collect())
+}
+
+/// What the connections of one server share.
+struct Server<K: Kinds> {
+    backend: Arc<dyn Backend<K>>,
+    pool: Arc<Pool<K>>,
+    registry: Arc<Registry>,
+    options: Options,
+}
+
+impl<K: Kinds> Server<K> {
+    fn new(backend: &Arc<dyn Backend<K>>, options: &Options) -> Self {
+        Self {
+            backend: Arc::clone(backend),
+            pool: Arc::new(Pool::new(Arc::clone(backend))),
+            registry: Arc::default(),
+            options: options.clone(),
+        }
+    }
+
+    /// Gives a connection its thread, or closes it if there are too many.
+    fn connect(&self, stream: Stream) {
+        let stream = Arc::new(stream);
+        let Some(entry) = self.registry.enter(&stream, self.options.connections) else { return };
+        let connection = match Connection::new(self, stream, entry) {
+            Ok(connection) => connection,
+            Err(error) => {
+                tracing::warn!("refused a connection: {error}");
+                return;
+            }
+        };
+        let thread = thread::Builder::new().name("connection".into()).stack_size(STACK);
+        if let Err(error) = thread.spawn(move || connection.run()) {
+            tracing::warn!("refused a connection: cannot start a thread: {error}");
+        }
+    }
+
+    /// Takes no more requests, and waits until what is in flight is answered, within bounds.
+    fn drain(&self) {
+        let deadline = Instant::now() + self.options.drain;
+        let mut connections = self.registry.lock();
+        for (_, stream) in &connections.streams {
+            if stream.is_socket() {
+                // A peer that is gone already needs no telling.
+                let _ = shutdown(stream.input(), Shutdown::Read);
+            }
+        }
+        while !connections.streams.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                tracing::warn!("{} connections did not end in time", connections.streams.len());
+                return;
+            }
+            let waited = self.registry.left.wait_timeout(connections, left);
+            connections = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// The connections there are.
+#[derive(Default)]
+struct Registry {
+    connections: Mutex<Connections>,
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct Connections {
+    streams: Vec<(u64, Arc<Stream>)>,
+    next: u64,
+    refused: Seldom,
+    ended: Option<Arc<Stop>>,
+}
+
+impl Registry {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(self: &Arc<Self>, stream: &Arc<Stream>, limit: usize) -> Option<Entry> {
+        let mut connections = self.lock();
+        if connections.streams.len() >= limit {
+            connections
+                .refused
+                .log(|more| tracing::warn!(more, "refused a connection: the limit is {limit} connections"));
+            return None;
+        }
+        let number = connections.next;
+        connections.next += 1;
+        connections.streams.push((number, Arc::clone(stream)));
+        Some(Entry { registry: Arc::clone(self), number })
+    }
+}
+
+/// A connection's place among the others; dropping it gives the place up.
+struct Entry {
+    registry: Arc<Registry>,
+    number: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut connections = self.registry.lock();
+        connections.streams.retain(|(number, _)| *number != self.number);
+        if let Some(ended) = &connections.ended {
+            ended.ask();
+        }
+        self.registry.left.notify_all();
+    }
+}
+
+/// One connection, on its thread.
+struct Connection<K: Kinds> {
+    session: Session<K>,
+    backend: Arc<dyn Backend<K>>,
+    handed: Handed<K>,
+    stream: Arc<Stream>,
+    scratch: Vec<u8>,
+    epoch: u64,
+    since: Instant,
+    handshake: Duration,
+    patience: Patience,
+    eof: bool,
+    limits_met: Seldom,
+    /// Last, so that the place is given up when everything else is.
+    _entry: Entry,
+}
+
+/// How long a recv(2) on a quiet socket waits.
+#[derive(Copy, Clone, Eq, PartialEq)]
+enum Patience {
+    /// Until the handshake is overdue.
+    Handshake,
+    /// Until the buffers should be given back.
+    Short,
+    /// Without end.
+    Endless,
+}
+
+impl<K: Kinds> Connection<K> {
+    fn new(server: &Server<K>, stream: Arc<Stream>, entry: Entry) -> io::Result<Self> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let letters = Arc::new(Letters { finished: Mutex::default(), wake });
+        let connection = Self {
+            session: Session::new(server.options.limits, server.options.budget.clone(), seed()),
+            backend: Arc::clone(&server.backend),
+            handed: Handed { pool: Arc::clone(&server.pool), number: entry.number, letters },
+            stream,
+            scratch: Vec::new(),
+            epoch: 0,
+            since: Instant::now(),
+            handshake: server.options.handshake,
+            patience: Patience::Endless,
+            eof: false,
+            limits_met: Seldom::default(),
+            _entry: entry,
+        };
+        if connection.stream.is_socket() {
+            set_socket_timeout(connection.stream.output(), Timeout::Send, Some(server.options.unread))?;
+        }
+        Ok(connection)
+    }
+
+    fn run(mut self) {
+        tracing::debug!("a connection came: {}", self.stream.transport());
+        if let Err(errno) = self.converse() {
+            tracing::debug!("a connection ended: {errno}");
+        }
+        self.end();
+    }
+
+    /// Serves until the peer is gone.
+    fn converse(&mut self) -> Result<(), Errno> {
+        self.be(Patience::Handshake)?;
+        loop {
+            let turn = self.turn();
+            self.send()?;
+            match turn {
+                Turn::Flush => {}
+                Turn::Idle => {
+                    if !self.wait()? {
+                        return Ok(());
+                    }
+                }
+                Turn::Hangup(why) => {
+                    tracing::debug!("hung up on a peer: {why:?}");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Lets the session go: nothing of it stays with the workers.
+    fn end(mut self) {
+        self.session.disconnect();
+        loop {
+            self.turn();
+            if self.session.is_drained() {
+                return;
+            }
+            let mut fds = [PollFd::new(&self.handed.letters.wake, PollFlags::IN)];
+            let _ = poll(&mut fds, None);
+            self.collect();
+        }
+    }
+
+    fn turn(&mut self) -> Turn {
+        let turn = pump(&mut self.session, &*self.backend, Effort::Cached, clock::now(), &mut self.handed);
+        let epoch = self.backend.epoch();
+        if epoch != self.epoch {
+            self.epoch = epoch;
+            self.handed.pool.ring();
+        }
+        if let Some(refusal) = self.session.limit_met() {
+            self.limits_met.log(|more| tracing::warn!(more, "refused a request: {refusal}"));
+        }
+        turn
+    }
+
+    /// Waits until there is something to do; `false` once there never will be.
+    fn wait(&mut self) -> Result<bool, Errno> {
+        if self.collect() {
+            return Ok(true);
+        }
+        if !self.session.is_busy() {
+            return if self.eof { Ok(false) } else { self.read() };
+        }
+        let wanted = if self.eof || !self.session.wants_input() { PollFlags::empty() } else { PollFlags::IN };
+        let input = self.stream.input();
+        let mut fds = [PollFd::new(&self.handed.letters.wake, PollFlags::IN), PollFd::new(&input, wanted)];
+        match poll(&mut fds, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(true),
+            Err(errno) => return Err(errno),
+        }
+        let socket = fds[1].revents();
+        if self.collect() {
+            return Ok(true);
+        }
+        if socket.contains(PollFlags::IN) {
+            return self.read();
+        }
+        // Both ways are closed: nobody will read what is still to be answered.
+        Ok(!socket.intersects(PollFlags::HUP | PollFlags::ERR))
+    }
+
+    /// Takes what the workers finished. Whether there was anything.
+    fn collect(&mut self) -> bool {
+        let finished = self.handed.letters.take();
+        let any = !finished.is_empty();
+        for one in finished {
+            finish(&mut self.session, one, &mut self.handed);
+        }
+        any
+    }
+
+    /// Reads what the peer sent, waiting for it; `false` if nothing more will come and nothing is left to be done.
+    fn read(&mut self) -> Result<bool, Errno> {
+        if self.scratch.is_empty() {
+            self.scratch = vec![0; SCRATCH];
+        }
+        let read = if self.stream.is_socket() {
+            recv(self.stream.input(), &mut self.scratch[..], RecvFlags::empty()).map(|(count, _)| count)
+        } else {
+            rustix::io::read(self.stream.input(), &mut self.scratch[..])
+        };
+        match read {
+            Ok(0) => self.eof = true,
+            Ok(count) => {
+                self.session.receive(&self.scratch[..count]);
+                if self.patience == Patience::Endless {
+                    self.be(Patience::Short)?;
+                }
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if self.patience == Patience::Short => self.trim()?,
+            Err(Errno::AGAIN) => {}
+            Err(errno) => return Err(errno),
+        }
+        if self.patience == Patience::Handshake {
+            if self.session.is_established() {
+                self.be(Patience::Short)?;
+            } else if self.since.elapsed() >= self.handshake {
+                tracing::info!("closed a connection that agreed on no version in time");
+                return Ok(false);
+            }
+        }
+        Ok(!self.eof || self.session.is_busy() || self.session.has_output())
+    }
+
+    /// Sends all replies there are.
+    fn send(&mut self) -> Result<(), Errno> {
+        while let Some(buf) = self.session.take() {
+            let sent = self.send_all(buf.as_slice());
+            self.session.sent(buf);
+            sent?;
+        }
+        Ok(())
+    }
+
+    fn send_all(&self, mut bytes: &[u8]) -> Result<(), Errno> {
+        while !bytes.is_empty() {
+            let sent = if self.stream.is_socket() {
+                send(self.stream.output(), bytes, SendFlags::NOSIGNAL)
+            } else {
+                rustix::io::write(self.stream.output(), bytes)
+            };
+            match sent {
+                Ok(count) => bytes = &bytes[count..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    tracing::info!("closed a connection that left its replies unread");
+                    return Err(Errno::TIMEDOUT);
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives memory back, and waits without end from now on.
+    fn trim(&mut self) -> Result<(), Errno> {
+        drop(self.session.shed());
+        self.scratch = Vec::new();
+        self.be(Patience::Endless)
+    }
+
+    fn be(&mut self, patience: Patience) -> Result<(), Errno> {
+        // A pipe knows no timeouts; there is only ever one, and its giver is trusted.
+        if self.patience != patience && self.stream.is_socket() {
+            let timeout = match patience {
+                Patience::Handshake => Some(self.handshake),
+                Patience::Short => Some(QUIET),
+                Patience::Endless => None,
+            };
+            set_socket_timeout(self.stream.input(), Timeout::Recv, timeout)?;
+            self.patience = patience;
+        }
+        Ok(())
+    }
+}
+
+/// Where the workers leave what they finished for one connection.
+struct Letters<K: Kinds> {
+    finished: Mutex<Vec<Finished<K>>>,
+    wake: OwnedFd,
+}
+
+impl<K: Kinds> Letters<K> {
+    fn take(&self) -> Vec<Finished<K>> {
+        let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        if finished.is_empty() {
+            return Vec::new();
+        }
+        // Under the lock, so that no wake-up is read away whose letter is not taken.
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        std::mem::take(&mut finished)
+    }
+}
+
+impl<K: Kinds> Mailbox<K> for Letters<K> {
+    fn deliver(&self, finished: Finished<K>) {
+        let mut letters = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        letters.push(finished);
+        if letters.len() == 1 {
+            // An eventfd takes 2^64 - 2 of these before it refuses one.
+            let _ = rustix::io::write(self.wake.as_fd(), &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+/// The hand of one connection: the pool, with a mailbox.
+struct Handed<K: Kinds> {
+    pool: Arc<Pool<K>>,
+    number: u64,
+    letters: Arc<Letters<K>>,
+}
+
+impl<K: Kinds> Handed<K> {
+    fn key(&self, ticket: Ticket) -> Key {
+        Key { connection: self.number, ticket }
+    }
+
+    fn mailbox(&self) -> Arc<dyn Mailbox<K>> {
+        Arc::<Letters<K>>::clone(&self.letters)
+    }
+}
+
+impl<K: Kinds> Hand<K> for Handed<K> {
+    fn cold(&mut self, ticket: Ticket, ask: Ask<K>, apart: Apart) {
+        self.pool.ask(self.key(ticket), ask, apart, &self.mailbox());
+    }
+
+    fn job(&mut self, ticket: Ticket, job: Box<dyn Job<K>>, apart: Apart) {
+        self.pool.job(self.key(ticket), job, apart, &self.mailbox());
+    }
+
+    fn abandon(&mut self, ticket: Ticket) -> bool {
+        self.pool.abandon(self.key(ticket))
+    }
+}
+
+/// A number that no peer can guess.
+fn seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Bytes asked of one recv(2): some thousand requests.
+const SCRATCH: usize = 64 * 1024;
+/// How long a connection keeps its buffers when nothing comes.
+const QUIET: Duration = Duration::from_secs(1);
+/// A connection's stack. The deepest path through the backend takes a fraction of it.
+const STACK: usize = 512 * 1024;
