@@ -11,13 +11,14 @@
 
 use std::sync::Arc;
 
-use engine::port::Room;
+use engine::port::{Effort, Room};
 use proto::Refusal;
 
 use crate::budget::{Budget, Charge};
 use crate::host::{Dir, Errno, Host};
 use crate::mirror::Mirrored;
 use crate::name::{Name, Root};
+use crate::qid;
 use crate::tree::facts::{self, Facts};
 use crate::tree::halt::Halt;
 
@@ -26,8 +27,15 @@ pub(crate) struct Listing {
     /// Where it is, to begin anew.
     pub(crate) at: Mirrored,
     names: Names,
-    /// `None` when the process holds as many descriptors as it may: each read then opens the directory again.
-    dir: Option<(Box<dyn Dir>, Charge)>,
+    /// `None` when the process holds as many descriptors as it may: each entry is then looked up by its whole path.
+    dir: Option<Held>,
+}
+
+/// A descriptor, its share of the bound, and what it leads to.
+struct Held {
+    dir: Box<dyn Dir>,
+    path: u64,
+    _slot: Charge,
 }
 
 /// Takes listings.
@@ -49,9 +57,10 @@ impl Listings {
     pub(crate) fn take(&self, at: &Mirrored) -> Result<Listing, Halt> {
         let none = || Names::new(at.root(), &self.names);
         let (names, dir) = match self.host.open_dir(at.root(), at.rel()) {
-            Ok((dir, _)) => {
+            Ok((dir, meta)) => {
                 let names = Names::read(&*dir, none()?, DIRECTORY_NAMES_BYTES)?;
-                (names, self.pins.take(1).map(|slot| (dir, slot)))
+                let slot = self.pins.take(1);
+                (names, slot.map(|slot| Held { dir, path: qid::path(&meta), _slot: slot }))
             }
             // An entry that is there without a target is empty.
             Err(Errno::NOENT | Errno::NOTDIR) if at.is_lasting() => (none()?, None),
@@ -64,28 +73,36 @@ impl Listings {
 
     /// Packs entries from index `from` on, as many as fit. Answers the index of the first that was not packed.
     pub(crate) fn pack(&self, listing: &Listing, from: u32, room: &mut Room<'_>) -> Result<u32, Halt> {
-        match &listing.dir {
-            Some((dir, _)) => self.pack_from(&**dir, &listing.names, from, room),
-            None => match self.host.open_dir(listing.at.root(), listing.at.rel()) {
-                Ok((dir, _)) => self.pack_from(&*dir, &listing.names, from, room),
-                // All entries have gone with it.
-                Err(Errno::NOENT | Errno::NOTDIR) => Ok(listing.names.len() as u32),
-                Err(errno) => Err(errno.into()),
-            },
-        }
-    }
-
-    fn pack_from(&self, dir: &dyn Dir, names: &Names, from: u32, room: &mut Room<'_>) -> Result<u32, Halt> {
+        let Listing { at, names, dir } = listing;
+        // The descriptor saves looking the path up for each entry; what counts is the path. One that leads elsewhere
+        // by now (the directory was renamed, to a hidden name for all anyone knows) is of no use.
+        let dir = match dir {
+            Some(held) if from == 0 || self.leads_to(at, held.path)? => Some(&held.dir),
+            _ => None,
+        };
         facts::pack(room, &*self.host, from, names.len(), |index| {
             let Some(name) = names.get(index) else {
                 return Ok(None);
             };
-            match dir.stat(name) {
+            let meta = match dir {
+                Some(dir) => dir.stat(name),
+                None => self.host.stat(at.root(), &at.rel().join(name), Effort::Full),
+            };
+            match meta {
                 Ok(meta) => Ok(Facts::of_file(&meta).map(|facts| (name.as_str().into(), facts))),
                 Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
                 Err(errno) => Err(errno.into()),
             }
         })
+    }
+
+    /// Whether a path still leads to the file of this identity.
+    fn leads_to(&self, at: &Mirrored, path: u64) -> Result<bool, Errno> {
+        match self.host.stat(at.root(), at.rel(), Effort::Full) {
+            Ok(meta) => Ok(qid::path(&meta) == path),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(errno) => Err(errno),
+        }
     }
 }
 

@@ -174,7 +174,7 @@ fn without_a_snapshot_there_is_no_middle() {
 }
 
 #[test]
-fn past_the_bound_of_descriptors_a_directory_is_opened_for_each_read() {
+fn past_the_bound_of_descriptors_entries_are_looked_up_by_their_path() {
     let machine = crowded(10);
     let mut client = Client::with_pins(&machine, 1);
     let first = client.open_path("hermes").unwrap();
@@ -188,6 +188,28 @@ fn past_the_bound_of_descriptors_a_directory_is_opened_for_each_read() {
     machine.remove("hermes");
     assert!(client.list(&second, next, 8192).unwrap().0.is_empty());
     drop(first);
+}
+
+#[test]
+fn a_directory_renamed_to_a_hidden_name_tells_nothing_more() {
+    let machine = Machine::new();
+    machine.dir("hermes/notes");
+    for n in 0..10 {
+        machine.file(&format!("hermes/notes/{n}"), "x");
+    }
+    let mut client = Client::new(&machine);
+    let open = client.open_path("hermes/notes").unwrap();
+    let (_, next, open) = client.list(&open, 0, 300).unwrap();
+    machine.rename("hermes/notes", "hermes/.ssh");
+    assert!(client.list(&open, next, 8192).unwrap().0.is_empty());
+    // Another directory in its place is what the path names now.
+    machine.dir("hermes/notes");
+    machine.file("hermes/notes/9", "longer");
+    let (records, _, _) = client.list(&open, next, 8192).unwrap();
+    assert_eq!(
+        records.iter().map(|record| (record.name.as_str(), record.length)).collect::<Vec<_>>(),
+        [("9", 6)]
+    );
 }
 
 #[test]
