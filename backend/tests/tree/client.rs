@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use backend::host::Host;
 use backend::{Agents, Limits, Node, Open, Tree};
 use engine::port::{Answer, Ask, Backend, Effort, Mode, Now, Outcome, Path, Progress, Room};
 use proto::{Dialect, Names, Qid, Refusal};
 
-use crate::machine::{Machine, START};
+use crate::machine::Machine;
 
 pub(crate) struct Client {
     tree: Agents,
@@ -39,8 +40,13 @@ impl Client {
     }
 
     pub(crate) fn with_pins(machine: &Machine, pinned_descriptors: usize) -> Self {
-        let tree = Agents::new(Arc::new(machine.clone()), Limits { pinned_descriptors });
-        Self { tree, now: START, cold: 0, dialect: Dialect::Plain }
+        Self::over(Arc::new(machine.clone()), pinned_descriptors)
+    }
+
+    pub(crate) fn over(host: Arc<dyn Host>, pinned_descriptors: usize) -> Self {
+        let now = host.now();
+        let tree = Agents::new(host, Limits { pinned_descriptors });
+        Self { tree, now, cold: 0, dialect: Dialect::Plain }
     }
 
     /// Lets time go by.
