@@ -430,6 +430,9 @@ fn processes_are_read_and_their_links_looked_at() {
         assert_eq!(w.os.stat(Root::Proc, &cwd, Full).map(|m| m.kind), Ok(Kind::Link));
         assert_eq!(w.os.stat_link(&cwd).map(|m| m.ino), Ok(fs::metadata(&here).unwrap().ino()));
         assert_eq!(w.os.read_link(&stat), Err(Errno::INVAL));
+        assert_eq!(w.os.read_link(&Rel::base()), Err(Errno::INVAL));
+        assert_eq!(w.os.read_link(&cwd.join(name("src"))), Err(Errno::NOENT));
+        assert_eq!(w.os.stat_link(&cwd.join(name("src"))), Err(Errno::NOENT));
         // Never through the link.
         assert_eq!(w.os.stat(Root::Proc, &cwd.join(name("Cargo.toml")), Full), Err(Errno::NOENT));
         assert_eq!(w.os.open(Root::Proc, &cwd, Full).err(), Some(Errno::NOENT));

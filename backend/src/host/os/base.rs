@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use engine::port::Effort;
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use super::coarse_ns;
@@ -18,8 +18,8 @@ use crate::host::Meta;
 
 /// The path of a base, and the directory it led to when it was last looked at.
 ///
-/// Resolution needs a descriptor of the base for every call, and opening the path each time would cost three system
-/// calls more than the call itself needs. So the descriptor is kept, and the path is followed again in two cases: when
+/// Resolution needs a descriptor of the base for every call, and opening the path each time would double what most calls
+/// cost. So the descriptor is kept, and the path is followed again in two cases: when
 /// that was last done more than [`FRESH_NS`] ago, and before anything is said not to exist. A base that is replaced is
 /// therefore served for at most as long as an open file is before it is checked (contract, section 9), a base that was
 /// moved away and came back is found at once, and a burst of requests follows the path ten times a second.
@@ -86,14 +86,8 @@ impl Pin {
         if effort == Effort::Cached {
             return Err(Errno::AGAIN);
         }
-        let base = Arc::new(Base {
-            place: Arc::new(Place::new(kernel.traits(fd.as_fd()), self.crossable)),
-            fd,
-            dev: meta.dev,
-            ino: meta.ino,
-            plain: PlainDirs::default(),
-            looked_ns: AtomicU64::new(looked_ns),
-        });
+        let place = Place::new(kernel.traits(fd.as_fd()), self.crossable);
+        let base = Arc::new(Base::new(fd, &meta, place, looked_ns));
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(base.clone());
         Ok(base)
     }
@@ -104,15 +98,23 @@ impl Pin {
 }
 
 impl Base {
+    pub(super) fn new(fd: OwnedFd, meta: &Meta, place: Place, looked_ns: u64) -> Self {
+        Self {
+            fd,
+            dev: meta.dev,
+            ino: meta.ino,
+            place: Arc::new(place),
+            plain: PlainDirs::default(),
+            looked_ns: AtomicU64::new(looked_ns),
+        }
+    }
+
     /// What the directory itself is now; `NOENT` if it was removed.
     pub(super) fn meta(&self) -> Result<Meta, Errno> {
         let meta = super::meta(self.fd.as_fd(), "", AtFlags::empty())?;
         if meta.nlink == 0 { Err(Errno::NOENT) } else { Ok(meta) }
     }
 }
-
-/// Opens a base: the one path that is followed as it stands, links and all.
-pub(super) const BASE_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// How long a base is taken to be what its path leads to.
 const FRESH_NS: u64 = 100_000_000;

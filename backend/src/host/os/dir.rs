@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::filesystem::Names;
 use super::names;
-use super::resolve::{Kernel, Place, in_words};
+use super::resolve::{Kernel, Place, in_words, in_words_of_open};
 use crate::host::{Dir, Meta};
 use crate::name::Name;
 
@@ -51,7 +51,7 @@ impl Dir for OsDir {
     fn names(&self, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Errno> {
         let mut scan = lock(&self.scan);
         if scan.moved {
-            rustix::fs::seek(&self.fd, SeekFrom::Start(0))?;
+            rustix::fs::seek(&self.fd, SeekFrom::Start(0)).map_err(in_words_of_open)?;
         }
         scan.moved = true;
         scan.buffer.clear();
@@ -59,7 +59,7 @@ impl Dir for OsDir {
         let space: &mut [MaybeUninit<u8>] = scan.buffer.spare_capacity_mut();
         let mut entries = RawDir::new(&self.fd, space);
         while let Some(entry) = entries.next() {
-            let entry = entry.map_err(in_words)?;
+            let entry = entry.map_err(in_words_of_open)?;
             let name = entry.file_name().to_bytes();
             if matches!(name, b"." | b"..") {
                 continue;

@@ -10,7 +10,7 @@ use rustix::fs::AtFlags;
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::filesystem::Reads;
-use super::resolve::{Place, in_words};
+use super::resolve::{Place, in_words_of_open};
 use crate::host::{File, Meta};
 
 /// A descriptor opened for reading, and what its filesystem allows.
@@ -65,11 +65,11 @@ impl File for OsFile {
                 answer => answer,
             },
         }
-        .map_err(|error| if error == Errno::SRCH { Errno::NOENT } else { error })
+        .map_err(in_words_of_open)
     }
 
     fn meta(&self) -> Result<Meta, Errno> {
-        super::meta(self.fd.as_fd(), "", AtFlags::empty()).map_err(in_words)
+        super::meta(self.fd.as_fd(), "", AtFlags::empty()).map_err(in_words_of_open)
     }
 
     fn tells_replacement(&self) -> bool {

@@ -146,7 +146,7 @@ impl OwnProc {
     /// The traits of the mount that a descriptor lies in; `None` if its type cannot be found.
     pub(super) fn traits(&self, fd: BorrowedFd<'_>) -> Option<Traits> {
         let id = self.mount_id(fd)?;
-        let mut table = Vec::new();
+        let mut table = Vec::with_capacity(PAGE_BYTES);
         self.file("mountinfo").ok()?.take(TABLE_BYTES).read_to_end(&mut table).ok()?;
         let mount = table.split(|&byte| byte == b'\n').find(|line| number(line) == Some(id))?;
         let kind =
@@ -158,8 +158,8 @@ impl OwnProc {
     pub(super) fn mount_id(&self, fd: BorrowedFd<'_>) -> Option<u64> {
         let mut path = String::from("fdinfo/");
         path.push_str(DecInt::from_fd(fd).as_str());
-        let mut text = Vec::new();
-        self.file(&path).ok()?.take(INFO_BYTES).read_to_end(&mut text).ok()?;
+        let mut text = Vec::with_capacity(PAGE_BYTES);
+        self.file(&path).ok()?.take(PAGE_BYTES as u64).read_to_end(&mut text).ok()?;
         let at = memmem::find(&text, b"mnt_id:")?;
         number(text[at + 7..].trim_ascii_start())
     }
@@ -178,5 +178,43 @@ fn number(text: &[u8]) -> Option<u64> {
 
 /// More than the mount table of any machine that still works.
 const TABLE_BYTES: u64 = 16 << 20;
-/// The common part of fdinfo is four short lines.
-const INFO_BYTES: u64 = 4096;
+/// What procfs hands out at once; the lines of fdinfo that every descriptor has fit several times over.
+const PAGE_BYTES: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_type_of_a_mount_is_learnt_from_the_mount_table() {
+        let own = OwnProc::open().expect("a procfs at /proc");
+        let dir = |path: &str| {
+            rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).expect(path)
+        };
+        let (proc, below) = (dir("/proc"), dir("/proc/self/task"));
+        assert_eq!(own.traits(proc.as_fd()), Some(Traits::of(b"proc")));
+        assert_eq!(own.mount_id(proc.as_fd()), own.mount_id(below.as_fd()));
+        assert_ne!(own.mount_id(proc.as_fd()), own.mount_id(dir("/").as_fd()));
+    }
+
+    #[test]
+    fn what_may_not_be_entered() {
+        for kind in ["proc", "sysfs", "devpts", "9p", "cgroup2", "autofs"] {
+            let traits = Traits::of(kind.as_bytes());
+            assert!(!traits.enterable && !traits.local, "{kind}");
+        }
+        for kind in ["ext4", "btrfs", "xfs", "tmpfs", "overlay", "nfs4", "fuse.sshfs", "something new"] {
+            assert!(Traits::of(kind.as_bytes()).enterable, "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_folds_case_or_keeps_short_names() {
+        for kind in ["vfat", "exfat", "ntfs", "ntfs3", "fuseblk", "cifs", "smb3"] {
+            assert_eq!(Traits::of(kind.as_bytes()).names, Names::Several, "{kind}");
+        }
+        for kind in ["ext4", "f2fs", "tmpfs", "something new"] {
+            assert_eq!(Traits::of(kind.as_bytes()).names, Names::PerDirectory, "{kind}");
+        }
+    }
+}

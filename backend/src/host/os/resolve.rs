@@ -18,7 +18,7 @@ use engine::port::Effort;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::base::{BASE_FLAGS, Base};
+use super::base::Base;
 use super::filesystem::{Names, OwnProc, Traits};
 use super::names;
 use crate::host::{Kind, Meta};
@@ -77,7 +77,7 @@ struct Here<'a> {
 impl Kernel {
     /// Tries once what works here, on a directory known to be good.
     pub(super) fn new(resolving: Resolving) -> Self {
-        let probe = |more| rustix::fs::openat2(CWD, c"/", BASE_FLAGS, Mode::empty(), NO_LINKS | more);
+        let probe = |more| rustix::fs::openat2(CWD, c"/", HOLD, Mode::empty(), NO_LINKS | more);
         let way = match (resolving, probe(ResolveFlags::empty())) {
             (Resolving::Probed, Ok(_)) => {
                 let cached = probe(ResolveFlags::CACHED).map_or_else(|e| e == Errno::AGAIN, |_| true);
@@ -104,9 +104,9 @@ impl Kernel {
     /// Opens a base directory. Links are followed.
     pub(super) fn open_base(&self, path: &Path, effort: Effort) -> Result<OwnedFd, Errno> {
         match (effort, self.way) {
-            (Effort::Full, _) => rustix::fs::openat(CWD, path, BASE_FLAGS, Mode::empty()),
+            (Effort::Full, _) => rustix::fs::openat(CWD, path, HOLD, Mode::empty()),
             (Effort::Cached, Way::Openat2 { cached: true }) => {
-                rustix::fs::openat2(CWD, path, BASE_FLAGS, Mode::empty(), ResolveFlags::CACHED)
+                rustix::fs::openat2(CWD, path, HOLD, Mode::empty(), ResolveFlags::CACHED)
             }
             (Effort::Cached, _) => Err(Errno::AGAIN),
         }
@@ -118,6 +118,23 @@ impl Kernel {
         match self.at_once(base, path, LOOK, effort) {
             Some(fd) => Found::here(fd?, &base.place),
             None => self.stepwise(base, path, effort),
+        }
+    }
+
+    /// Does `call` on the directory that holds a path's last name, which is not looked at. `INVAL` for the base.
+    pub(super) fn in_parent<T>(
+        &self,
+        base: &Base,
+        path: &str,
+        call: impl FnOnce(BorrowedFd<'_>, &str) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let (parent, name) = split_last(path);
+        if name.is_empty() {
+            return Err(Errno::INVAL);
+        }
+        match self.at_once(base, parent, HOLD, Effort::Full) {
+            Some(fd) => call(fd?.as_fd(), name),
+            None => call(self.stepwise(base, parent, Effort::Full)?.as_dir()?.fd, name),
         }
     }
 
@@ -351,16 +368,20 @@ pub(super) fn in_words(error: Errno) -> Errno {
     in_words_for(error, Effort::Full)
 }
 
+/// The errors of something that was opened, and may have gone since.
+pub(super) fn in_words_of_open(error: Errno) -> Errno {
+    if matches!(error, Errno::SRCH | Errno::STALE) { Errno::NOENT } else { error }
+}
+
 fn in_words_for(error: Errno, effort: Effort) -> Errno {
     match error {
         // A link; a mount that may not be crossed.
         Errno::LOOP | Errno::XDEV => Errno::NOENT,
         // A name that the filesystem cannot hold: too long, or no text in its encoding.
         Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ => Errno::NOENT,
-        // A process that went away; a file that a file server no longer knows.
-        Errno::SRCH | Errno::STALE => Errno::NOENT,
         Errno::AGAIN if effort == Effort::Full => Errno::IO,
-        other => other,
+        // A process that went away, a file that a file server no longer knows, or an error of its own.
+        other => in_words_of_open(other),
     }
 }
 
@@ -396,6 +417,9 @@ fn split_last(path: &str) -> (&str, &str) {
 const NO_LINKS: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);
 /// Holds a file without opening it.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Holds a directory. Without `O_NOFOLLOW`, so that a link answers `ELOOP` where links are refused, and is followed where
+/// they are not: to a base.
+const HOLD: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 /// Refuses whatever is no directory before it is opened. Without `O_NOFOLLOW`, so that a link answers `ELOOP`.
 const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -403,3 +427,77 @@ const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 const PATH_MAX: usize = 4096;
 /// How often a race is tried anew.
 const TRIES: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPENAT2: Way = Way::Openat2 { cached: true };
+
+    fn base(path: &Path, names: Names) -> Base {
+        let fd = rustix::fs::openat(CWD, path, HOLD, Mode::empty()).expect("a directory");
+        let meta = crate::host::os::meta(fd.as_fd(), "", AtFlags::empty()).expect("a directory");
+        let traits = Traits { names, ..Traits::UNKNOWN };
+        Base::new(fd, &meta, Place::new(traits, true), 0)
+    }
+
+    /// Runs on a thread that is not the process's first: `/proc/<tid>` is then found, but not listed.
+    #[test]
+    fn where_names_have_several_spellings_only_a_listed_one_is_found() {
+        let kernel = Kernel::new(Resolving::Probed);
+        let (pid, tid) = (rustix::process::getpid(), rustix::thread::gettid());
+        assert_ne!(pid, tid, "tests run on threads of their own");
+        let (pid, tid) = (pid.to_string(), tid.to_string());
+        let exact = base(Path::new("/proc"), Names::Exact);
+        assert!(kernel.find(&exact, &tid, Effort::Full).is_ok());
+        let several = base(Path::new("/proc"), Names::Several);
+        let find = |path: &str| kernel.find(&several, path, Effort::Full).map(|found| found.meta.kind);
+        assert_eq!(find(&pid), Ok(Kind::Dir));
+        assert_eq!(find(&format!("{pid}/stat")), Ok(Kind::File));
+        assert_eq!(find(&tid), Err(Errno::NOENT));
+        assert_eq!(find(&format!("{tid}/stat")), Err(Errno::NOENT));
+        let dir = kernel.find(&several, "", Effort::Full).expect("/proc");
+        assert_eq!(kernel.descend(&several, &dir, "", &tid, Effort::Full).err(), Some(Errno::NOENT));
+        assert_eq!(kernel.open_dir(&several, &tid).err(), Some(Errno::NOENT));
+        assert_eq!(
+            kernel.open_file(&several, &format!("{tid}/stat"), Effort::Full).err(),
+            Some(Errno::NOENT)
+        );
+    }
+
+    #[test]
+    fn without_proc_a_file_is_opened_by_name_and_nothing_else_is() {
+        let top = std::env::temp_dir().join(format!("host-os-unit-{}", std::process::id()));
+        std::fs::create_dir_all(top.join("d")).expect("a directory");
+        std::fs::write(top.join("d/f"), b"hello").expect("a file");
+        std::os::unix::fs::symlink("f", top.join("d/link")).expect("a link");
+        rustix::fs::mkfifoat(CWD, top.join("d/fifo"), Mode::RWXU).expect("a fifo");
+        let base = base(&top, Names::Exact);
+        for way in [OPENAT2, Way::Stepwise] {
+            let kernel = Kernel { way, own: None };
+            let open = |path: &str| kernel.open_file(&base, path, Effort::Full);
+            let file = open("d/f").expect("a file that may be read");
+            let mut buf = [0; 8];
+            assert_eq!(rustix::io::read(&file.fd, &mut buf), Ok(5));
+            assert_eq!(open("d/link").err(), Some(Errno::NOENT));
+            assert_eq!(open("d/fifo").err(), Some(Errno::PERM));
+            assert_eq!(open("d").err(), Some(Errno::ISDIR));
+            assert_eq!(open("d/none").err(), Some(Errno::NOENT));
+            // What was looked at is not what the name leads to by now.
+            let looked = kernel.find(&base, "d", Effort::Full).expect("a directory");
+            assert_eq!(kernel.open_by_name(&base, "d/f", &looked, Effort::Full).err(), Some(Errno::NOENT));
+        }
+        std::fs::remove_dir_all(&top).expect("to clean up");
+    }
+
+    #[test]
+    fn a_directory_is_known_as_plain_only_below_plain_ones() {
+        let kernel = Kernel::new(Resolving::Stepwise);
+        let base = base(Path::new("/proc/self"), Names::PerDirectory);
+        assert!(kernel.find(&base, "task", Effort::Full).is_ok());
+        assert!(base.plain.knows("") && !base.plain.knows("task"));
+        let name = rustix::process::getpid().to_string();
+        assert!(kernel.find(&base, &format!("task/{name}"), Effort::Full).is_ok());
+        assert!(base.plain.knows("task") && !base.plain.knows(&format!("task/{name}")));
+    }
+}
