@@ -62,6 +62,11 @@ impl<K: Kinds> Fid<K> {
         self.place.as_mut()?.opened.as_deref_mut()
     }
 
+    /// Whether it is bound to a file, and no request in flight may bind it to something else.
+    pub(crate) fn stays_file(&self) -> bool {
+        self.place.is_some() && !self.directory && self.alone == 0
+    }
+
     /// Meaningful while bound.
     pub(crate) fn is_directory(&self) -> bool {
         self.directory
@@ -186,6 +191,14 @@ impl<K: Kinds> Fids<K> {
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
+
+    /// Gives memory back when most of the table is empty.
+    pub(crate) fn trim(&mut self) {
+        if self.table.capacity() > MIN_TRIMMED && self.table.len() < self.table.capacity() / 8 {
+            let seed = self.seed;
+            self.table.shrink_to(0, |fid| hash(seed, fid.number));
+        }
+    }
 }
 
 impl<K: Kinds> Drop for Fids<K> {
@@ -197,7 +210,8 @@ impl<K: Kinds> Drop for Fids<K> {
 /// Where reads of an open directory stand.
 ///
 /// In 9P2000 an offset counts bytes, and only offsets at which a read ended mean an entry; they are kept, in order, so
-/// that seekdir(3) works. In 9P2000.L an offset is an entry's number, and nothing is kept.
+/// that seekdir(3) works: all of them up to a limit, then the last ones. In 9P2000.L an offset is an entry's number, and
+/// nothing is kept.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     /// Whether a read at offset 0 has taken the names.
@@ -243,5 +257,8 @@ fn hash(seed: u64, number: u32) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Remembered ends of directory reads, per open directory: a mebibyte.
-const MAX_ENDS: usize = 65_536;
+/// Remembered ends of directory reads, per open directory: 16 KiB of them, that is, 8 MiB of records read in pieces of
+/// 8 KiB. A client that reads on needs one.
+const MAX_ENDS: usize = 1024;
+/// A table for so many fids is not worth trimming.
+const MIN_TRIMMED: usize = 128;

@@ -12,11 +12,12 @@ pub struct Limits {
     pub msize: u32,
     /// Fids at once.
     pub fids: usize,
-    /// Requests in flight; at that many the connection is not read.
+    /// Requests in flight, flushes not counted; at that many the connection is not read, unless only jobs run. At most
+    /// [`MAX_REQUESTS`].
     pub requests: usize,
-    /// How many of them may be jobs. Fewer than `requests`, so that a flush of a parked request can still be read.
+    /// How many of them may be jobs. Fewer than `requests`.
     pub parked: usize,
-    /// Bytes of replies queued or promised; from there on the connection is not read.
+    /// Bytes of memory that replies queued or promised take; from there on the connection is not read.
     pub queued_bytes: usize,
 }
 
@@ -29,6 +30,21 @@ impl Limits {
         parked: MAX_REQUESTS / 2,
         queued_bytes: 4 * 1024 * 1024,
     };
+
+    /// The same, each number brought to where the others make sense of it: whoever sets one need not know the rest.
+    pub(crate) fn sane(self) -> Self {
+        let requests = self.requests.clamp(2, MAX_REQUESTS);
+        let parked = self.parked.clamp(1, requests - 1);
+        let queued_bytes = self.queued_bytes.max(2 * parked * MIN_PARKED_ROOM as usize);
+        let most = u32::try_from(queued_bytes / 2).unwrap_or(u32::MAX);
+        Self { msize: self.msize.clamp(MIN_MSIZE, most), requests, parked, queued_bytes, ..self }
+    }
+
+    /// The largest room of a job, in bytes. All jobs together are promised half of what may be queued, so that however
+    /// many there are, the other half still serves the requests beside them.
+    pub(crate) fn parked_room(&self) -> u32 {
+        u32::try_from(self.queued_bytes / 2 / self.parked).unwrap_or(u32::MAX)
+    }
 }
 
 impl Default for Limits {
@@ -92,8 +108,7 @@ impl Share {
         Self { budget, held: 0 }
     }
 
-    /// Whether `bytes` in all are covered, after taking what is missing. A session that holds nothing yet is always
-    /// covered for one step's worth of work by its caller: it must be able to answer one request.
+    /// Whether `bytes` in all are covered, after taking what is missing.
     pub(crate) fn covers(&mut self, bytes: usize) -> bool {
         if bytes <= self.held {
             return true;
@@ -107,18 +122,19 @@ impl Share {
         taken
     }
 
-    /// Gives everything back: nothing is queued and nothing is promised.
-    pub(crate) fn release(&mut self) {
-        if self.held > 0 {
-            self.budget.0.bytes.fetch_sub(self.held, Ordering::Relaxed);
-            self.held = 0;
+    /// Gives back what is not needed to cover `bytes`.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        let excess = self.held.saturating_sub(bytes.next_multiple_of(SHARE_STEP));
+        if excess > 0 {
+            self.budget.0.bytes.fetch_sub(excess, Ordering::Relaxed);
+            self.held -= excess;
         }
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.release();
+        self.shrink(0);
     }
 }
 
@@ -130,7 +146,7 @@ fn take(counter: &AtomicUsize, count: usize, limit: usize) -> bool {
         .is_ok()
 }
 
-/// Requests in flight per connection: slot numbers fit a byte, and tags are searched in a line.
+/// Requests in flight per connection, and as many flushes: slot numbers fit a byte, and tags are searched in a line.
 pub const MAX_REQUESTS: usize = 64;
 /// Fids per daemon.
 pub const DAEMON_FIDS: usize = 262_144;
@@ -143,13 +159,17 @@ pub const MIN_MSIZE_PLAIN: u32 = 512;
 /// Largest frame taken before a version is agreed on.
 pub const UNVERSIONED_MSIZE: u32 = 8192 + 24;
 
+/// The least room of a job: a record or an entry always fits.
+pub(crate) const MIN_PARKED_ROOM: u32 = MIN_MSIZE;
+
 const SHARE_STEP: usize = 64 * 1024;
 
 const _: () = {
     let limits = Limits::DEFAULT;
-    assert!(limits.requests <= MAX_REQUESTS && MAX_REQUESTS <= u8::MAX as usize);
+    assert!(limits.requests <= MAX_REQUESTS && 2 * MAX_REQUESTS <= u8::MAX as usize);
     assert!(limits.parked < limits.requests);
     assert!(limits.queued_bytes >= 2 * limits.msize as usize);
+    assert!(limits.queued_bytes / 2 / limits.parked >= MIN_PARKED_ROOM as usize);
     assert!(DAEMON_BYTES >= limits.queued_bytes + limits.msize as usize);
     assert!(MIN_MSIZE_PLAIN < MIN_MSIZE && MIN_MSIZE < limits.msize);
 };

@@ -37,14 +37,36 @@ pub(crate) struct Spec {
     pub(crate) head: u8,
     /// Bytes of payload, at most.
     pub(crate) limit: u32,
+    /// Bytes that the ask itself carries: names, data. They count like a room while it runs.
+    pub(crate) carried: u32,
 }
 
 impl Spec {
     /// For an answer without a payload.
-    pub(crate) const NOTHING: Self = Self { form: Form::Nothing, head: 0, limit: 0 };
+    pub(crate) const NOTHING: Self = Self { form: Form::Nothing, head: 0, limit: 0, carried: 0 };
 
+    /// For an answer without a payload, to an ask that carries so many bytes: never more than a frame.
+    pub(crate) fn carrying(bytes: usize) -> Self {
+        Self { carried: bytes as u32, ..Self::NOTHING }
+    }
+
+    /// What is promised to a job: what its ask carried is used up, and a read or a listing may be short.
+    pub(crate) fn parked(self, most: u32) -> Self {
+        let limit = match self.form {
+            Form::Bytes | Form::Entries => self.limit.min(most.saturating_sub(u32::from(self.head))),
+            Form::Nothing | Form::Stat => self.limit,
+        };
+        Self { limit, carried: 0, ..self }
+    }
+
+    /// Bytes of the room, its header included.
     fn bytes(self) -> usize {
         usize::from(self.head) + self.limit as usize
+    }
+
+    /// Bytes that the request counts for while it runs.
+    fn weight(self) -> usize {
+        self.bytes() + self.carried as usize
     }
 }
 
@@ -77,14 +99,17 @@ pub(crate) struct Outbox {
     batch: Vec<u8>,
     filled: usize,
     ready: VecDeque<Buf>,
-    ready_bytes: usize,
-    /// Taken by the driver and not yet sent.
-    taken_bytes: usize,
+    /// Memory of the buffers ready or taken by the driver and not yet sent: what they take, not what they say.
+    queued: usize,
     /// Rooms of running requests.
     promised: usize,
+    /// How much of that is promised to jobs.
+    parked: usize,
     /// Whose room the batch's tail is.
     lent: Option<Ticket>,
     gather: usize,
+    /// Length of a new batch: the largest room fits behind all that is gathered before a send is due.
+    size: usize,
 }
 
 impl Outbox {
@@ -93,22 +118,30 @@ impl Outbox {
             batch: Vec::new(),
             filled: 0,
             ready: VecDeque::new(),
-            ready_bytes: 0,
-            taken_bytes: 0,
+            queued: 0,
             promised: 0,
+            parked: 0,
             lent: None,
             gather: MIN_GATHER,
+            size: MIN_GATHER + SMALL,
         }
     }
 
     /// A new msize: batches grow to twice that, within bounds.
     pub(crate) fn resize(&mut self, msize: u32) {
         self.gather = (2 * msize as usize).clamp(MIN_GATHER, MAX_GATHER);
+        self.size = self.gather + msize as usize + SMALL;
     }
 
-    /// Bytes queued, promised, or handed to the driver and not yet sent.
+    /// Bytes of memory that replies take or are promised: gathered, ready, or handed to the driver and not yet sent.
     pub(crate) fn queued(&self) -> usize {
-        self.filled + self.ready_bytes + self.taken_bytes + self.promised
+        let gathered = if self.filled > 0 { self.batch.len() } else { 0 };
+        gathered + self.queued + self.promised
+    }
+
+    /// Whether nothing is queued, and nothing promised but to jobs.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.queued() == self.parked
     }
 
     /// Whether enough is gathered for a send.
@@ -122,11 +155,20 @@ impl Outbox {
     }
 
     pub(crate) fn promise(&mut self, spec: Spec) {
-        self.promised += spec.bytes();
+        self.promised += spec.weight();
     }
 
-    pub(crate) fn release(&mut self, spec: Spec) {
-        self.promised -= spec.bytes();
+    /// A running request has become a job: `spec` is promised to it from here on.
+    pub(crate) fn park(&mut self, before: Spec, spec: Spec) {
+        self.promised = self.promised - before.weight() + spec.weight();
+        self.parked += spec.weight();
+    }
+
+    pub(crate) fn release(&mut self, spec: Spec, parked: bool) {
+        self.promised -= spec.weight();
+        if parked {
+            self.parked -= spec.weight();
+        }
     }
 
     /// The batch's tail as a room, until anything else is put into the batch.
@@ -138,7 +180,7 @@ impl Outbox {
     }
 
     /// Appends the reply whose payload the ticket's room holds: `header` fills in the space in front of it. `false` when
-    /// the batch's tail is not this ticket's room, or the payload is longer than the room.
+    /// the batch's tail is not this ticket's room, or the payload is longer than the room. An empty payload needs none.
     pub(crate) fn finish(
         &mut self,
         ticket: Ticket,
@@ -146,23 +188,27 @@ impl Outbox {
         payload: u32,
         header: impl FnOnce(&mut [u8]),
     ) -> bool {
-        if self.lent.take() != Some(ticket) || payload > spec.limit {
+        let lent = self.lent.take() == Some(ticket);
+        if payload > spec.limit || (payload > 0 && !lent) {
             return false;
         }
         let head = usize::from(spec.head);
+        self.reserve(head);
         header(&mut self.batch[self.filled..self.filled + head]);
         self.filled += head + payload as usize;
         true
     }
 
-    /// Appends the reply whose payload was made apart.
+    /// Appends the reply whose payload was made apart. `false` when that is not a room for such a reply, or the payload
+    /// is longer.
     pub(crate) fn finish_apart(
         &mut self,
         apart: Apart,
+        spec: Spec,
         payload: u32,
         header: impl FnOnce(&mut [u8]),
     ) -> bool {
-        if payload > apart.spec.limit {
+        if payload > apart.spec.limit || apart.spec.form != spec.form || apart.spec.head != spec.head {
             return false;
         }
         let head = usize::from(apart.spec.head);
@@ -180,8 +226,11 @@ impl Outbox {
             self.filled += len;
         } else {
             self.close_batch();
-            self.ready_bytes += len;
-            self.ready.push_back(Buf { bytes, len });
+            if len < bytes.len() / 2 {
+                bytes.truncate(len);
+                bytes.shrink_to_fit();
+            }
+            self.queue(bytes, len);
         }
         true
     }
@@ -202,21 +251,18 @@ impl Outbox {
         if self.ready.is_empty() {
             self.close_batch();
         }
-        let buf = self.ready.pop_front()?;
-        self.ready_bytes -= buf.len;
-        self.taken_bytes += buf.len;
-        Some(buf)
+        self.ready.pop_front()
     }
 
     /// A buffer has been sent, or never will be.
     pub(crate) fn sent(&mut self, buf: Buf) {
-        self.taken_bytes -= buf.len;
+        self.queued -= buf.bytes.len();
         self.adopt(buf.bytes);
     }
 
     /// Offers a buffer for batches to be gathered in.
     pub(crate) fn adopt(&mut self, mut bytes: Vec<u8>) {
-        if self.batch.is_empty() && bytes.len() >= self.gather {
+        if self.batch.is_empty() && bytes.len() >= self.size {
             core::mem::swap(&mut self.batch, &mut bytes);
         }
     }
@@ -236,16 +282,20 @@ impl Outbox {
         }
         self.close_batch();
         if self.batch.len() < need {
-            self.batch = vec![0; need.max(self.gather + self.gather / 2 + SMALL)];
+            self.batch = vec![0; need.max(self.size)];
         }
     }
 
     fn close_batch(&mut self) {
         if self.filled > 0 {
             let (bytes, len) = (core::mem::take(&mut self.batch), core::mem::take(&mut self.filled));
-            self.ready_bytes += len;
-            self.ready.push_back(Buf { bytes, len });
+            self.queue(bytes, len);
         }
+    }
+
+    fn queue(&mut self, bytes: Vec<u8>, len: usize) {
+        self.queued += bytes.len();
+        self.ready.push_back(Buf { bytes, len });
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) enum State {
         spec: Spec,
         /// Whether it became a job.
         parked: bool,
+        /// Whether the backend has been told that nobody waits.
+        abandoned: bool,
     },
     /// The backend has it, and nobody will hear of it: its tag and fids are gone.
     Orphan {
@@ -62,34 +64,69 @@ pub(crate) enum State {
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Purpose {
     Attach { fid: u32 },
-    Walk { newfid: u32, asked: u16 },
+    Walk { newfid: u32, asked: usize },
     Open { fid: u32, mode: Mode },
     Read,
     List { fid: u32, offset: u64 },
-    Write,
+    Write { asked: usize },
     Stat,
     Change,
 }
 
-/// The slots: at most [`crate::limits::MAX_REQUESTS`].
+/// A request that the backend had and has completed.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) tag: u16,
+    pub(crate) keys: [Option<Key>; 2],
+    pub(crate) spec: Spec,
+    pub(crate) parked: bool,
+    /// What completing it does; `None` for an orphan.
+    pub(crate) purpose: Option<Purpose>,
+}
+
+/// The slots: at most [`crate::limits::MAX_REQUESTS`] requests, and as many flushes.
 #[derive(Debug)]
 pub(crate) struct Pending {
     slots: Vec<Option<Request>>,
     limit: usize,
+    /// Slots taken, by what they hold: the sum of the next four.
     used: usize,
     waiting: usize,
+    flushes: usize,
+    /// The backend has it, and it is a job.
     parked: usize,
+    /// The backend has it, and it is none: it is completed soon.
+    plain: usize,
     next_serial: u64,
 }
 
 impl Pending {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { slots: Vec::new(), limit, used: 0, waiting: 0, parked: 0, next_serial: 1 }
+        Self {
+            slots: Vec::new(),
+            limit,
+            used: 0,
+            waiting: 0,
+            flushes: 0,
+            parked: 0,
+            plain: 0,
+            next_serial: 1,
+        }
     }
 
-    /// Whether one more request may be read.
+    /// Whether one more request may be added.
     pub(crate) fn has_room(&self) -> bool {
-        self.used < self.limit
+        self.used - self.flushes < self.limit
+    }
+
+    /// Whether one more flush may be added.
+    pub(crate) fn has_flush_room(&self) -> bool {
+        self.flushes < self.limit
+    }
+
+    /// Whether nothing in flight is sure to end soon: the backend has only jobs, or nothing.
+    pub(crate) fn has_only_jobs(&self) -> bool {
+        self.plain == 0
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -100,12 +137,12 @@ impl Pending {
         self.waiting > 0
     }
 
-    /// Puts a request into a free slot; the caller has seen [`Pending::has_room`].
+    /// Puts a request into a free slot; the caller has seen [`Pending::has_room`] or [`Pending::has_flush_room`].
     pub(crate) fn add(&mut self, tag: u16, keys: [Option<Key>; 2], state: State) -> Ticket {
         let serial = self.next_serial;
         self.next_serial += 1;
         self.used += 1;
-        self.waiting += usize::from(matches!(state, State::Waiting(_)));
+        *self.count(&state) += 1;
         let request = Some(Request { serial, tag, keys, state });
         let slot = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
         match self.slots.get_mut(slot) {
@@ -113,6 +150,21 @@ impl Pending {
             None => self.slots.push(request),
         }
         Ticket { serial, slot: slot as u8 }
+    }
+
+    /// The counter in which a state is counted.
+    fn count(&mut self, state: &State) -> &mut usize {
+        match state {
+            State::Waiting(_) => &mut self.waiting,
+            State::Flushing(_) => &mut self.flushes,
+            State::Running { parked, .. } | State::Orphan { parked, .. } => {
+                if *parked {
+                    &mut self.parked
+                } else {
+                    &mut self.plain
+                }
+            }
+        }
     }
 
     /// The request of a ticket, if it is still the one in its slot.
@@ -129,20 +181,25 @@ impl Pending {
         }
     }
 
-    /// Whether the backend has this request, and its client still waits.
-    pub(crate) fn is_running(&mut self, ticket: Ticket) -> bool {
-        matches!(self.find(ticket), Some(Request { state: State::Running { .. }, .. }))
+    /// Marks a running request as one that nobody waits for; `true` the first time, when the backend is to be told.
+    pub(crate) fn abandon(&mut self, ticket: Ticket) -> bool {
+        match self.find(ticket) {
+            Some(Request { state: State::Running { abandoned, .. }, .. }) => {
+                !core::mem::replace(abandoned, true)
+            }
+            _ => false,
+        }
     }
 
-    /// Takes out a request that the backend had: its tag, its fids and its state, running or orphan.
-    pub(crate) fn end_running(&mut self, ticket: Ticket) -> Option<(u16, [Option<Key>; 2], State)> {
-        match self.find(ticket)?.state {
-            State::Running { parked, .. } | State::Orphan { parked, .. } => {
-                self.parked -= usize::from(parked);
-                self.remove(ticket).map(|request| (request.tag, request.keys, request.state))
-            }
-            State::Waiting(_) | State::Flushing(_) => None,
-        }
+    /// Takes out a request that the backend had.
+    pub(crate) fn end_running(&mut self, ticket: Ticket) -> Option<Ended> {
+        let (spec, parked, purpose) = match self.find(ticket)?.state {
+            State::Running { spec, parked, purpose, .. } => (spec, parked, Some(purpose)),
+            State::Orphan { spec, parked } => (spec, parked, None),
+            State::Waiting(_) | State::Flushing(_) => return None,
+        };
+        let request = self.remove(ticket)?;
+        Some(Ended { tag: request.tag, keys: request.keys, spec, parked, purpose })
     }
 
     /// Takes out a request that waits (or has just been woken): its fids and its frame.
@@ -150,7 +207,6 @@ impl Pending {
         if !matches!(self.find(ticket)?.state, State::Waiting(_)) {
             return None;
         }
-        self.waiting -= 1;
         let request = self.remove(ticket)?;
         let State::Waiting(frame) = request.state else { return None };
         Some(Waited { keys: request.keys, frame })
@@ -173,28 +229,40 @@ impl Pending {
     }
 
     fn remove(&mut self, ticket: Ticket) -> Option<Request> {
+        let request = self.slots.get_mut(usize::from(ticket.slot))?.take()?;
         self.used -= 1;
-        self.slots.get_mut(usize::from(ticket.slot))?.take()
+        *self.count(&request.state) -= 1;
+        Some(request)
     }
 
-    /// Marks a running request as a job; `false` when `limit` of them are jobs already.
-    pub(crate) fn park(&mut self, ticket: Ticket, limit: usize) -> bool {
-        let full = self.parked >= limit;
-        let Some(request) = self.find(ticket) else { return true };
-        let (State::Running { parked, .. } | State::Orphan { parked, .. }) = &mut request.state else {
-            return true;
+    /// How many requests are jobs.
+    pub(crate) fn parked(&self) -> usize {
+        self.parked
+    }
+
+    /// Marks a running request as a job, to whose answer no room above `most` bytes is promised from here on. Yields the
+    /// promise before and after; `None` if it is none that runs, or a job already.
+    pub(crate) fn park(&mut self, ticket: Ticket, most: u32) -> Option<(Spec, Spec)> {
+        let (State::Running { spec, parked, .. } | State::Orphan { spec, parked }) =
+            &mut self.find(ticket)?.state
+        else {
+            return None;
         };
-        if *parked {
-            return true;
+        if core::mem::replace(parked, true) {
+            return None;
         }
-        *parked = !full;
-        self.parked += usize::from(!full);
-        !full
+        let before = core::mem::replace(spec, spec.parked(most));
+        let after = *spec;
+        self.plain -= 1;
+        self.parked += 1;
+        Some((before, after))
     }
 
-    /// The request that has this tag: orphans have none.
+    /// The earliest request that has this tag; orphans have none. Only a flush of a request under its own tag makes two
+    /// of one tag.
     pub(crate) fn tagged(&self, tag: u16) -> Option<Ticket> {
-        self.iter().find(|(_, r)| r.tag == tag && !matches!(r.state, State::Orphan { .. })).map(|(t, _)| t)
+        let tagged = self.iter().filter(|(_, r)| r.tag == tag && !matches!(r.state, State::Orphan { .. }));
+        tagged.min_by_key(|(_, r)| r.serial).map(|(t, _)| t)
     }
 
     /// The earliest flush that waits for this request to end.
@@ -218,23 +286,26 @@ impl Pending {
         Some((request.tag, core::mem::take(frame)))
     }
 
-    /// Puts a slot's request into another state.
-    pub(crate) fn run(&mut self, ticket: Ticket, state: State) {
+    /// Gives a waiting request to the backend.
+    pub(crate) fn run(&mut self, ticket: Ticket, purpose: Purpose, spec: Spec) {
         let Some(request) = self.find(ticket) else { return };
-        let was_waiting = matches!(core::mem::replace(&mut request.state, state), State::Waiting(_));
-        self.waiting -= usize::from(was_waiting);
+        request.state = State::Running { purpose, spec, parked: false, abandoned: false };
+        self.waiting -= 1;
+        self.plain += 1;
     }
 
-    /// Forgets every request that the backend does not have, and makes orphans of the rest, whose tickets are handed to
-    /// `each`.
+    /// Forgets every request that the backend does not have, and makes orphans of the rest; those that the backend must
+    /// be told of are handed to `each`.
     pub(crate) fn orphan_all(&mut self, mut each: impl FnMut(Ticket)) {
         for (slot, place) in self.slots.iter_mut().enumerate() {
             let Some(request) = place else { continue };
             request.keys = [None; 2];
             match request.state {
-                State::Running { spec, parked, .. } => {
+                State::Running { spec, parked, abandoned, .. } => {
                     request.state = State::Orphan { spec, parked };
-                    each(Ticket { serial: request.serial, slot: slot as u8 });
+                    if !abandoned {
+                        each(Ticket { serial: request.serial, slot: slot as u8 });
+                    }
                 }
                 State::Orphan { .. } => {}
                 State::Waiting(_) | State::Flushing(_) => {
@@ -244,6 +315,7 @@ impl Pending {
             }
         }
         self.waiting = 0;
+        self.flushes = 0;
     }
 
     /// Gives memory back while nothing is in flight.

@@ -406,7 +406,8 @@ pub enum Step<K: Kinds> {
 
 /// Work that outlasts a turn: stepped by the driver, never sleeping, each step bounded.
 pub trait Job<K: Kinds>: Send {
-    /// Does a bounded piece of the work. The room is a fresh one at every step.
+    /// Does a bounded piece of the work. The room is a fresh one at every step, and may be smaller than the one
+    /// [`Backend::perform`] had.
     fn step(&mut self, room: Room<'_>, now: Now) -> Step<K>;
 
     /// The client no longer waits. `true`: the job has undone or never begun its effect, and is to be dropped.

@@ -8,6 +8,8 @@
 //! - Every [`Action::Perform`] is completed exactly once, by whoever polled it.
 //! - The state of a fid changes only when its request is completed, so an abandoned ask leaves no trace.
 //! - A request gets one reply, or is flushed; nothing is said of a tag after its Rflush.
+//! - Whatever a peer does, a Tflush and a Tversion are read in the end: what is in flight ends by itself, or is a job; and
+//!   where only jobs are left to wait for, a request that finds no place is refused instead of being left unread.
 //! - Panics mean bugs here: no byte of a peer leads to one.
 
 use alloc::vec::Vec;
@@ -19,7 +21,7 @@ use crate::dispatch::Start;
 use crate::fid::{Fids, Full, Sharing};
 use crate::limits::{Budget, Limits, MIN_MSIZE, MIN_MSIZE_PLAIN, Share, UNVERSIONED_MSIZE};
 use crate::outbox::{Apart, Buf, Outbox};
-use crate::pending::{Key, Pending, State};
+use crate::pending::{Ended, Key, Pending, State};
 use crate::port::{Ask, Kinds, Outcome, Room, Ticket};
 
 /// What a driver is to do next.
@@ -28,7 +30,7 @@ pub enum Action<K: Kinds> {
     /// Ask the backend, and complete the ticket.
     Perform(Ticket, Ask<K>),
     /// Nobody waits for this ticket any more: complete it soon, with `None` if nothing was done. A ticket that is already
-    /// completed needs nothing.
+    /// completed needs nothing. Said at most once of a ticket.
     Abandon(Ticket),
     /// Send what [`Session::take`] still has, and close.
     Hangup(Hangup),
@@ -65,7 +67,11 @@ pub struct Session<K: Kinds> {
 
 impl<K: Kinds> Session<K> {
     /// A fresh session. `seed` should differ from one to the next and not be known to the peer.
+    ///
+    /// Limits that contradict each other are brought into line: at most [`MAX_REQUESTS`](crate::limits::MAX_REQUESTS)
+    /// requests, fewer of them jobs, an msize from 4096 to half of what may be queued.
     pub fn new(limits: Limits, budget: Budget, seed: u64) -> Self {
+        let limits = limits.sane();
         Self {
             limits,
             dialect: None,
@@ -95,8 +101,8 @@ impl<K: Kinds> Session<K> {
     pub fn wants_input(&self) -> bool {
         !self.closed
             && self.inbox.len() < self.msize as usize
-            && self.pending.has_room()
-            && self.queued() < self.limits.queued_bytes
+            && self.outbox.queued() < self.limits.queued_bytes
+            && self.has_place()
     }
 
     /// The next thing to do. Call until `None`, after [`Session::receive`], [`Session::complete`] and [`Session::sent`];
@@ -148,37 +154,42 @@ impl<K: Kinds> Session<K> {
         Apart::new(self.pending.spec(ticket), self.dialect.unwrap_or(Dialect::Plain))
     }
 
-    /// Counts a ticket as a job.
+    /// Counts a ticket as a job. Its room may be smaller from here on, so one got before is not to be lent to it.
     ///
     /// # Errors
     /// So many of the connection's requests are jobs already that one more could keep a flush from being read: the
     /// ticket is to be completed with this refusal, and its job abandoned.
     pub fn park(&mut self, ticket: Ticket) -> Result<(), Refusal> {
-        if self.pending.park(ticket, self.limits.parked) {
-            return Ok(());
+        if self.pending.parked() >= self.limits.parked {
+            self.limit_met = Some(Refusal::TOO_MANY_PARKED);
+            return Err(Refusal::TOO_MANY_PARKED);
         }
-        self.limit_met = Some(Refusal::TOO_MANY_PARKED);
-        Err(Refusal::TOO_MANY_PARKED)
+        if let Some((before, after)) = self.pending.park(ticket, self.limits.parked_room()) {
+            self.outbox.park(before, after);
+        }
+        Ok(())
     }
 
     /// Completes a ticket: with an outcome, or with `None` as though the request had never been sent. `apart` is where
     /// the payload is, if not in [`Session::room`]. Answers `false`, and does nothing, for a ticket that is not running.
+    ///
+    /// An answer that is not one to its ask, or claims more than its room holds, is told as an i/o error; and so is
+    /// `None`, as an interruption, to a client that has not flushed the request and so waits for a reply.
     pub fn complete(&mut self, ticket: Ticket, outcome: Option<Outcome<K>>, apart: Option<Apart>) -> bool {
-        let Some((tag, keys, state)) = self.pending.end_running(ticket) else { return false };
-        let (purpose, spec) = match state {
-            State::Running { purpose, spec, .. } => (purpose, spec),
-            State::Orphan { spec, .. } => {
-                self.outbox.release(spec);
-                return true;
+        let Some(ended) = self.pending.end_running(ticket) else { return false };
+        let Ended { tag, keys, spec, parked, purpose } = ended;
+        self.outbox.release(spec, parked);
+        let Some(purpose) = purpose else { return true };
+        let flushed = self.pending.flush_of(ticket).is_some();
+        let told = match outcome {
+            Some(outcome) => {
+                outcome.and_then(|answer| self.conclude(ticket, tag, purpose, spec, answer, apart))
             }
-            State::Waiting(_) | State::Flushing(_) => return false,
+            None if flushed => Ok(()),
+            None => Err(Refusal::INTERRUPTED),
         };
-        self.outbox.release(spec);
-        if let Some(outcome) = outcome {
-            let told = outcome.and_then(|answer| self.conclude(ticket, tag, purpose, spec, answer, apart));
-            if let Err(refusal) = told {
-                self.refuse(tag, refusal);
-            }
+        if let Err(refusal) = told {
+            self.refuse(tag, refusal);
         }
         self.release(keys);
         self.ended(ticket);
@@ -213,6 +224,12 @@ impl<K: Kinds> Session<K> {
     /// Whether the backend has asks of this session, orphans included.
     pub fn is_busy(&self) -> bool {
         !self.pending.is_empty()
+    }
+
+    /// Bytes of memory that replies take, or may come to take: gathered, handed out by [`Session::take`], and the rooms of
+    /// what runs.
+    pub fn queued(&self) -> usize {
+        self.outbox.queued()
     }
 
     /// How many fids are bound or held.
@@ -251,25 +268,35 @@ impl<K: Kinds> Session<K> {
         if self.abandons.is_empty() {
             self.abandons = Vec::new();
         }
-        if self.queued() == 0 {
-            self.share.release();
-        }
-        self.outbox.shed()
-    }
-
-    fn queued(&self) -> usize {
-        self.outbox.queued() + self.kept
+        self.fids.trim();
+        let bytes = self.outbox.shed();
+        self.share.shrink(self.outbox.queued() + self.kept);
+        bytes
     }
 
     /// Whether one more frame may be acted on.
     fn may_read(&mut self) -> bool {
-        self.pending.has_room() && self.kept < self.limits.queued_bytes && self.may_start()
+        self.has_place() && self.may_start()
     }
 
-    /// Whether one more request may be started. With nothing queued the answer is yes: a session can always do one thing.
+    /// Whether the slots have a place for one more frame. Where only jobs run the answer is yes: there is no telling when
+    /// they end, and the frame may be the flush of one. (If it is not, it is refused.)
+    fn has_place(&self) -> bool {
+        let has_room = self.pending.has_room() && self.kept < self.limits.queued_bytes;
+        self.pending.has_flush_room() && (has_room || self.pending.has_only_jobs())
+    }
+
+    /// Whether the bytes of one more request are covered. With nothing on its way the answer is yes: whatever else the
+    /// daemon does, a session can do one thing at a time, and a session that is told no will be woken.
     fn may_start(&mut self) -> bool {
         let queued = self.outbox.queued();
-        queued == 0 || (queued < self.limits.queued_bytes && self.share.covers(queued + self.msize as usize))
+        let one_thing = self.outbox.is_quiet() && self.pending.has_only_jobs();
+        queued < self.limits.queued_bytes && (one_thing || self.covers(self.msize as usize))
+    }
+
+    /// Whether the daemon's budget has so many bytes for this session, beside what is queued and kept.
+    fn covers(&mut self, bytes: usize) -> bool {
+        self.share.covers(self.outbox.queued() + self.kept + bytes)
     }
 
     fn hang_up(&mut self, why: Hangup) -> Action<K> {
@@ -290,6 +317,8 @@ impl<K: Kinds> Session<K> {
         };
         match message {
             Tmessage::Version { msize, version } => self.version(tag, msize, version),
+            // Never refused, not even under the very tag it flushes.
+            Tmessage::Flush { oldtag } if oldtag == tag => return self.flush(tag, oldtag),
             _ if tag == NOTAG => self.refuse(tag, Refusal::DUPLICATE_TAG),
             _ if self.pending.tagged(tag).is_some() => self.refuse(tag, Refusal::DUPLICATE_TAG),
             Tmessage::Flush { oldtag } => return self.flush(tag, oldtag),
@@ -317,7 +346,7 @@ impl<K: Kinds> Session<K> {
         let agreed = msize.min(self.limits.msize);
         self.dialect = None;
         self.msize = UNVERSIONED_MSIZE;
-        if agreed < floor {
+        if negotiated.is_some() && agreed < floor {
             self.outbox.push(&Rmessage::refusal(Refusal::SMALL_MSIZE, dialect), tag, dialect);
             return;
         }
@@ -342,27 +371,19 @@ impl<K: Kinds> Session<K> {
             self.reply(tag, &Rmessage::Flush);
             return None;
         }
-        let first = self.pending.flush_of(target).is_none() && self.pending.is_running(target);
         self.pending.add(tag, [None; 2], State::Flushing(target));
-        first.then_some(Action::Abandon(target))
+        self.pending.abandon(target).then_some(Action::Abandon(target))
     }
 
-    /// Takes the fids a request names, and starts it unless an earlier one stands in its way.
+    /// Starts a request, or keeps it until no earlier one stands in its way.
     fn admit(&mut self, tag: u16, message: &Tmessage<'_>, frame: &[u8]) -> Option<Action<K>> {
-        let keys = match self.keys(message) {
-            Ok(keys) => keys,
+        let (keys, waits) = match self.claim(message, frame.len()) {
+            Ok(claimed) => claimed,
             Err(refusal) => {
                 self.refuse(tag, refusal);
                 return None;
             }
         };
-        let conflicts = |key: &Key| self.fids.find(key.fid).is_some_and(|fid| fid.conflicts(key.sharing));
-        let waits = keys.iter().flatten().any(conflicts);
-        if let Err(refusal) = self.hold(keys) {
-            self.limit_met = Some(refusal);
-            self.refuse(tag, refusal);
-            return None;
-        }
         if waits {
             self.kept += frame.len();
             self.pending.add(tag, keys, State::Waiting(frame.into()));
@@ -371,7 +392,8 @@ impl<K: Kinds> Session<K> {
         match self.start(tag, message) {
             Ok(Start::Ask { ask, purpose, spec, shareable }) => {
                 self.outbox.promise(spec);
-                let ticket = self.pending.add(tag, keys, State::Running { purpose, spec, parked: false });
+                let state = State::Running { purpose, spec, parked: false, abandoned: false };
+                let ticket = self.pending.add(tag, keys, state);
                 if shareable {
                     self.downgrade(ticket);
                 }
@@ -387,6 +409,31 @@ impl<K: Kinds> Session<K> {
         }
     }
 
+    /// Takes the fids a request names; yields them, and whether the request must wait for an earlier one.
+    fn claim(&mut self, message: &Tmessage<'_>, size: usize) -> Result<([Option<Key>; 2], bool), Refusal> {
+        let keys = self.keys(message)?;
+        let conflicts = |key: &Key| self.fids.find(key.fid).is_some_and(|fid| fid.conflicts(key.sharing));
+        let waits = keys.iter().flatten().any(conflicts);
+        let claimed = if self.pending.has_room() && (!waits || self.may_keep(size)) {
+            self.hold(keys)
+        } else {
+            Err(Refusal::TOO_MANY_PARKED)
+        };
+        if let Err(refusal) = claimed {
+            self.limit_met = Some(refusal);
+            return Err(refusal);
+        }
+        Ok((keys, waits))
+    }
+
+    /// Whether a frame may be kept for a request that waits. As long as anything but jobs runs it may: that was seen to
+    /// when the frame was read.
+    fn may_keep(&mut self, size: usize) -> bool {
+        !self.pending.has_only_jobs()
+            || self.kept == 0
+            || (self.kept < self.limits.queued_bytes && self.covers(size))
+    }
+
     /// Starts a request that has waited.
     fn resume(&mut self, ticket: Ticket) -> Option<Action<K>> {
         let (tag, frame) = self.pending.wake(ticket)?;
@@ -400,7 +447,7 @@ impl<K: Kinds> Session<K> {
         match started {
             Ok(Start::Ask { ask, purpose, spec, shareable }) => {
                 self.outbox.promise(spec);
-                self.pending.run(ticket, State::Running { purpose, spec, parked: false });
+                self.pending.run(ticket, purpose, spec);
                 if shareable {
                     self.downgrade(ticket);
                 }
@@ -509,8 +556,8 @@ struct Inbox {
 
 impl Inbox {
     fn push(&mut self, bytes: &[u8]) {
-        if self.read > 0 {
-            // What is left is less than a frame, or was left because too much is in flight.
+        if self.read > self.bytes.len() / 2 {
+            // Less is moved than was read since the last time, so that however the bytes come in, each is moved once.
             self.bytes.drain(..self.read);
             self.read = 0;
         }
@@ -534,8 +581,8 @@ impl Inbox {
     }
 
     fn trim(&mut self) {
-        if self.bytes.is_empty() {
-            self.bytes = Vec::new();
-        }
+        self.bytes.drain(..self.read);
+        self.read = 0;
+        self.bytes.shrink_to_fit();
     }
 }
