@@ -1,5 +1,6 @@
 //! What can go wrong between a client and a server.
 
+use std::fmt;
 use std::io;
 
 use nix::errno::Errno;
@@ -32,10 +33,10 @@ pub enum Error {
     #[error("name too long")]
     NameTooLong,
     /// What was read could not be passed on.
-    #[error("cannot write the output: {0}")]
+    #[error("cannot write the output: {}", Cause(.0))]
     Sink(io::Error),
     /// What was to be written could not be had.
-    #[error("cannot read the input: {0}")]
+    #[error("cannot read the input: {}", Cause(.0))]
     Source(io::Error),
     /// The server hung up.
     #[error("the server closed the connection")]
@@ -44,7 +45,7 @@ pub enum Error {
     #[error("the server does not answer")]
     Silent,
     /// The connection broke.
-    #[error("the connection failed: {0}")]
+    #[error("the connection failed: {}", Cause(.0))]
     Failed(io::Error),
     /// No dialect of 9P2000 could be agreed on.
     #[error("the server does not speak 9P2000, 9P2000.u or 9P2000.L")]
@@ -115,9 +116,30 @@ impl Error {
     }
 }
 
+/// Shows what the kernel said, in its words alone, without the number that the library adds.
+#[derive(Copy, Clone, Debug)]
+pub struct Cause<'a>(pub &'a io::Error);
+
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.raw_os_error().map(Errno::from_raw) {
+            None | Some(Errno::UnknownErrno) => self.0.fmt(out),
+            Some(errno) => out.write_str(errno.desc()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Error;
+    use std::io;
+
+    use super::{Cause, Error};
+
+    #[test]
+    fn a_cause_is_told_in_words_alone() {
+        assert_eq!(Cause(&io::Error::from_raw_os_error(2)).to_string(), "No such file or directory");
+        assert_eq!(Cause(&io::Error::other("no address")).to_string(), "no address");
+    }
 
     #[test]
     fn a_refusal_has_words_that_a_terminal_survives() {

@@ -29,7 +29,7 @@ use proto::{DecodeError, Dialect, EncodeError, MAX_WALK, NOFID, NOTAG, Names, Qi
 use self::inbox::Inbox;
 
 pub use self::address::{Address, AddressError};
-pub use self::error::Error;
+pub use self::error::{Cause, Error};
 pub use self::escape::Escaped;
 pub use self::list::{Entry, LISTING_BYTES_MAX};
 pub use self::path::TreePath;

@@ -1,0 +1,115 @@
+//! The daemon.
+
+use std::io;
+use std::sync::Arc;
+
+use backend::Tree;
+use drivers::blocking;
+use drivers::client::Cause;
+use drivers::inherit::{self, Given, InheritError};
+use drivers::limits::Inherited;
+use drivers::listen::{ListenError, Listener, Stream};
+use drivers::log;
+use drivers::signals::{self, Stop};
+use engine::port::Backend;
+use tracing_subscriber::filter::LevelFilter;
+
+use super::arguments::{Driver, Serve};
+use super::connect::tree;
+use super::roots::RootsError;
+
+/// Serves until asked to stop, or, over a given connection, until that ends.
+pub(super) fn run(options: Serve) -> Result<(), ServeError> {
+    let inherited = Inherited::record()?;
+    inherit::close_on_exec();
+    log::init(LevelFilter::INFO);
+    let driver = choose(options.driver)?;
+    signals::ignore_hangups(&inherited)?;
+    let stop = Stop::on_signals()?;
+    let descriptors = inherited.raise_descriptors()?;
+    let (resolving, tree) = tree(&options.machine, descriptors)?;
+    if let Some(number) = options.fd {
+        let stream = inherit::stream(number, options.allow_remote)?;
+        return Ok(blocking::serve_one(&tree, stream, &stop, &blocking::Options::default())?);
+    }
+    let (listeners, streams) = doors(&options)?;
+    tracing::info!("serving with the {driver} driver; {resolving}");
+    serve(&tree, &listeners, streams, &stop)
+}
+
+fn serve(
+    tree: &Arc<dyn Backend<Tree>>,
+    listeners: &[Listener],
+    mut streams: Vec<Stream>,
+    stop: &Stop,
+) -> Result<(), ServeError> {
+    let options = blocking::Options::default();
+    // One process for each connection, as inetd(8) and systemd's Accept=yes have it: it ends with the connection.
+    if listeners.is_empty()
+        && streams.len() == 1
+        && let Some(stream) = streams.pop()
+    {
+        return Ok(blocking::serve_one(tree, stream, stop, &options)?);
+    }
+    Ok(blocking::serve(tree, listeners, streams, stop, &options)?)
+}
+
+/// Where clients come in: the sockets that we were started with, the post, and what the command line adds.
+fn doors(options: &Serve) -> Result<(Vec<Listener>, Vec<Stream>), ServeError> {
+    let (mut listeners, mut streams) = (Vec::new(), Vec::new());
+    let given = inherit::activated(options.allow_remote)?;
+    let post = !options.no_post && given.is_empty();
+    if given.is_empty() && options.no_post && options.unix.is_empty() && options.tcp.is_empty() {
+        return Err(ServeError::Usage(
+            "--no-post leaves nothing to listen on: add --unix PATH, --tcp IP:PORT or --fd N",
+        ));
+    }
+    for socket in given {
+        match socket {
+            Given::Listener(listener) => listeners.push(listener),
+            Given::Stream(stream) => streams.push(stream),
+        }
+    }
+    if post {
+        let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR");
+        listeners.push(Listener::name(runtime_dir.as_deref(), &options.name)?);
+    }
+    for path in &options.unix {
+        listeners.push(Listener::unix(path)?);
+    }
+    for address in &options.tcp {
+        listeners.push(Listener::tcp(*address, options.allow_remote)?);
+    }
+    Ok((listeners, streams))
+}
+
+/// The driver to serve with, by name.
+fn choose(driver: Driver) -> Result<&'static str, ServeError> {
+    match driver {
+        Driver::Auto | Driver::Blocking => Ok("blocking"),
+        Driver::Uring => Err(ServeError::NoUring),
+    }
+}
+
+/// Why nothing is served.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ServeError {
+    /// The command line makes no sense.
+    #[error("{0}")]
+    Usage(&'static str),
+    /// There is no such driver.
+    #[error("--driver uring: this version has no io_uring driver: use --driver blocking")]
+    NoUring,
+    /// It is not known where the files are.
+    #[error(transparent)]
+    Roots(#[from] RootsError),
+    /// A place to listen cannot be had.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// What we were started with is of no use.
+    #[error(transparent)]
+    Inherit(#[from] InheritError),
+    /// The machine does not let us.
+    #[error("cannot serve: {}", Cause(.0))]
+    System(#[from] io::Error),
+}
