@@ -292,6 +292,18 @@ mod tests {
         assert!(!is_stderr(""));
     }
 
+    #[test]
+    fn complaints_are_counted_while_they_are_left_out() {
+        let mut complaints = Seldom::default();
+        let mut logged = Vec::new();
+        for _ in 0..5 {
+            complaints.log(|left_out| logged.push(left_out));
+        }
+        complaints.last = Instant::now().checked_sub(COMPLAINT_INTERVAL);
+        complaints.log(|left_out| logged.push(left_out));
+        assert_eq!(logged, [0, 4]);
+    }
+
     /// The lines that `act` logs.
     fn logged(prefix: Prefix, act: impl FnOnce()) -> Vec<String> {
         let sink = Sink::default();
