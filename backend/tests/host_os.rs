@@ -170,7 +170,8 @@ fn a_read_is_full_or_ends_the_file() {
         w.write("f", &content);
         let (file, _) = w.os.open(Root::Hermes, &rel("f"), Full).unwrap();
         let mut buf = vec![0; 70_000];
-        for effort in [Full, Cached] {
+        let efforts = if w.on_disk() { &[Full, Cached][..] } else { &[Full] };
+        for &effort in efforts {
             for (offset, bytes) in
                 [(0, 70_000), (100_000, 70_000), (150_000, 50_000), (199_999, 1), (200_000, 0)]
             {
@@ -194,6 +195,10 @@ fn a_read_is_full_or_ends_the_file() {
 #[test]
 fn cached_answers_what_memory_holds_and_else_again() {
     let w = World::new(Resolving::Probed);
+    if !w.on_disk() {
+        eprintln!("SKIPPED: what is cached of {} is not known", w.top.display());
+        return;
+    }
     w.write("d/f", &[7; 100_000]);
     assert_eq!(
         w.os.stat(Root::Hermes, &rel("d/f"), Cached),
@@ -201,17 +206,19 @@ fn cached_answers_what_memory_holds_and_else_again() {
         "the base was never looked at"
     );
     let full = w.stat("d/f").unwrap();
-    assert_eq!(w.os.stat(Root::Hermes, &rel("d/f"), Cached), Ok(full));
-    let mut seen = Vec::new();
-    assert_eq!(w.os.walk(Root::Hermes, &rel("d/f"), 1, Cached, &mut |m| seen.push(*m)), Ok(()));
-    assert_eq!(seen, [full]);
+    assert_eq!(soon(|| w.os.stat(Root::Hermes, &rel("d/f"), Cached)), Ok(full));
+    let walk = || {
+        let mut seen = Vec::new();
+        w.os.walk(Root::Hermes, &rel("d/f"), 1, Cached, &mut |m| seen.push(*m)).map(|()| seen)
+    };
+    assert_eq!(soon(walk), Ok(vec![full]));
     // Nobody has ever asked for this name, so only the disk knows.
     assert_eq!(w.os.stat(Root::Hermes, &rel("d/none"), Cached), Err(Errno::AGAIN));
     assert_eq!(w.stat("d/none"), Err(Errno::NOENT));
-    assert_eq!(w.os.stat(Root::Hermes, &rel("d/none"), Cached), Err(Errno::NOENT));
-    assert_eq!(w.os.open(Root::Hermes, &rel("d"), Cached).err(), Some(Errno::ISDIR));
+    assert_eq!(soon(|| w.os.stat(Root::Hermes, &rel("d/none"), Cached)), Err(Errno::NOENT));
+    assert_eq!(soon(|| w.os.open(Root::Hermes, &rel("d"), Cached)).err(), Some(Errno::ISDIR));
 
-    let (file, meta) = w.os.open(Root::Hermes, &rel("d/f"), Cached).unwrap();
+    let (file, meta) = soon(|| w.os.open(Root::Hermes, &rel("d/f"), Cached)).unwrap();
     assert_eq!(meta, full);
     let real = fs::File::open(w.base.join("d/f")).unwrap();
     real.sync_all().unwrap();
@@ -465,19 +472,24 @@ fn users_clocks_and_kinds_are_the_machines() {
     assert!((i128::from(two.wall_ns) - wall.as_nanos() as i128).abs() < 1_000_000_000);
 }
 
-/// A directory and a link to a directory outside are exchanged as fast as a thread can, while others go through their
-/// name by every call there is. What comes back is from inside, or nothing.
+/// A directory is exchanged for a link, to a directory outside and to one inside by turns, as fast as a thread can, while
+/// others go through its name by every call there is. What comes back is of the directory itself, or nothing.
 #[test]
 fn a_directory_swapped_for_a_link_never_redirects() {
     let time = std::env::var("NINEAGENTS_HAMMER_SECS").ok().and_then(|s| s.parse().ok()).unwrap_or(2);
     both(|w| {
         w.write("p/x/f", b"inside");
         fs::create_dir(w.base.join("p/x/inside")).unwrap();
-        fs::write(w.outside.join("f"), b"outside").unwrap();
-        fs::create_dir(w.outside.join("outside")).unwrap();
-        symlink(&w.outside, w.base.join("p/link")).unwrap();
-        let barred =
-            [fs::metadata(&w.outside).unwrap().ino(), fs::metadata(w.outside.join("f")).unwrap().ino()];
+        let barred: Vec<u64> = [w.outside.clone(), w.base.join("p/elsewhere")]
+            .iter()
+            .flat_map(|dir| {
+                fs::create_dir_all(dir.join("outside")).unwrap();
+                fs::write(dir.join("f"), b"outside").unwrap();
+                [dir.clone(), dir.join("f")].map(|path| fs::metadata(path).unwrap().ino())
+            })
+            .collect();
+        symlink(&w.outside, w.base.join("p/out")).unwrap();
+        symlink("elsewhere", w.base.join("p/in")).unwrap();
         let (stop, reads, misses) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
         let (path, dir) = (rel("p/x/f"), rel("p/x"));
         let tell = |answer: Result<(), Errno>| match answer {
@@ -529,8 +541,8 @@ fn a_directory_swapped_for_a_link_never_redirects() {
             let parent = fs::File::open(w.base.join("p")).unwrap();
             let (start, mut swaps) = (Instant::now(), 0_u64);
             while start.elapsed() < Duration::from_secs(time) {
-                for _ in 0..64 {
-                    rustix::fs::renameat_with(&parent, "x", &parent, "link", RenameFlags::EXCHANGE).unwrap();
+                for link in ["out", "out", "in", "in"].repeat(16) {
+                    rustix::fs::renameat_with(&parent, "x", &parent, link, RenameFlags::EXCHANGE).unwrap();
                     swaps += 1;
                 }
             }
@@ -584,6 +596,12 @@ impl World {
             dsh: absent,
         };
         Self { os: Os::new(roots, PathBuf::from("/proc"), resolving), resolving, base, outside, top }
+    }
+
+    /// Whether the files lie in a filesystem that caches misses and reads with `RWF_NOWAIT`: ext4, XFS or btrfs.
+    fn on_disk(&self) -> bool {
+        let kind = rustix::fs::statfs(&self.top).unwrap().f_type as u32;
+        [0xef53, 0x5846_5342, 0x9123_683e].contains(&kind)
     }
 
     fn write(&self, path: &str, content: &[u8]) {
@@ -654,6 +672,17 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
     }
+}
+
+/// A cached lookup may have to be asked twice: any rename on the machine can be in its way.
+fn soon<T>(mut lookup: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    for _ in 0..10_000 {
+        match lookup() {
+            Err(Errno::AGAIN) => {}
+            answer => return answer,
+        }
+    }
+    Err(Errno::AGAIN)
 }
 
 fn rel(path: &str) -> Rel {

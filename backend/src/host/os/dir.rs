@@ -75,6 +75,9 @@ impl Dir for OsDir {
     }
 
     /// Where names have several spellings, only a name that [`Dir::names`] has given is known.
+    ///
+    /// One statx, which also asks a filesystem that is mounted on the entry and only then is found barred. If that is the
+    /// tree this process serves, another thread has to answer: listings are for threads that may wait.
     fn stat(&self, name: Name<'_>) -> Result<Meta, Errno> {
         if let Some(listed) = &self.listed
             && !lock(listed).contains(name.as_bytes())

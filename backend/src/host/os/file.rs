@@ -99,3 +99,28 @@ fn fill(
 
 /// `loff_t` ends here.
 const FURTHEST: u64 = i64::MAX as u64;
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, Mode, OFlags};
+
+    use super::super::filesystem::Traits;
+    use super::*;
+
+    /// procfs refuses `RWF_NOWAIT`.
+    #[test]
+    fn where_nowait_is_refused_the_filesystem_decides_and_it_is_not_tried_again() {
+        for (unless_nowait, expected) in [(Reads::Full, Err(Errno::AGAIN)), (Reads::Inline, Ok(5))] {
+            let fd = rustix::fs::openat(CWD, "/proc/version", OFlags::RDONLY, Mode::empty()).expect("a file");
+            let place = Arc::new(Place::new(Traits { unless_nowait, ..Traits::UNKNOWN }, true));
+            let file = OsFile::new(fd, place.clone());
+            let mut buf = [0; 5];
+            for _ in 0..2 {
+                assert_eq!(file.read_at(&mut buf, 0, Effort::Cached), expected);
+                assert!(place.lacks_nowait.load(Relaxed));
+            }
+            assert_eq!(file.read_at(&mut buf, 0, Effort::Full), Ok(5));
+            assert_eq!(&buf, b"Linux");
+        }
+    }
+}

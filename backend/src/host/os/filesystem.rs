@@ -6,7 +6,7 @@
 //! The type is read from `/proc/self/mountinfo`, by the mount id that `/proc/self/fdinfo` tells of a descriptor
 //! (proc_pid_mountinfo(5), proc_pid_fdinfo(5)). Both ask the kernel's mount table and never the filesystem itself, as
 //! statfs(2) and stat(2) would: a 9P mount may be served by this very process, and on a hung network mount they hang. A
-//! mount id is never kept, as the kernel hands it out again.
+//! mount id is never kept longer than a descriptor that lies in the mount, as the kernel hands it out again.
 
 use std::fs::File;
 use std::io::Read;

@@ -266,7 +266,8 @@ impl Kernel {
         self.land(here, fd)
     }
 
-    /// Admits what may lie behind a mount, if the mount may be crossed. Only then is its filesystem asked anything.
+    /// Admits what may lie behind a mount, if the mount may be crossed. After an openat2 that stopped before it, its
+    /// filesystem has not been asked anything so far; openat(2) alone cannot tell before asking.
     fn land(&self, here: Here<'_>, fd: OwnedFd) -> Result<Found, Errno> {
         match self.crossed(here.fd, fd.as_fd())? {
             None => Found::here(fd, here.place),
@@ -499,5 +500,10 @@ mod tests {
         let name = rustix::process::getpid().to_string();
         assert!(kernel.find(&base, &format!("task/{name}"), Effort::Full).is_ok());
         assert!(base.plain.knows("task") && !base.plain.knows(&format!("task/{name}")));
+
+        let other = self::base(Path::new("/proc/self"), Names::PerDirectory);
+        let task = kernel.find(&base, "task", Effort::Full).expect("a directory");
+        assert!(kernel.descend(&other, &task, "task", &name, Effort::Full).is_ok());
+        assert!(!other.plain.knows("task"), "nothing is known of the directory it is in");
     }
 }
