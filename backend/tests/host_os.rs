@@ -1,4 +1,9 @@
 //! The kernel host against real directories, by both of its ways of resolving a path.
+//!
+//! What needs the right to mount, or a filesystem of a certain kind, is skipped where that is missing, and says so. With
+//! `NINEAGENTS_HAMMER_SECS` set, the race between a directory and a link runs for that long instead of 2 seconds.
+
+#![allow(clippy::disallowed_methods, reason = "the test makes the world that the host is asked about")]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -149,7 +154,7 @@ fn an_open_file_outlives_its_name() {
         assert_eq!(file.read_at(&mut buf, 0, Full), Ok(5));
         assert_eq!(&buf[..5], b"first");
         assert_eq!(file.meta().map(|m| (m.ino, m.nlink)), Ok((before.ino, 0)));
-        assert!(file.tells_replacement());
+        assert!(file.tells_replacement() || !w.on_disk());
         assert_eq!(w.read("d/f"), Ok(b"second".to_vec()));
         assert_eq!(dir.stat(name("f")).map(|m| m.ino), w.stat("d/f").map(|m| m.ino));
         fs::remove_file(w.base.join("d/f")).unwrap();
@@ -196,7 +201,7 @@ fn a_read_is_full_or_ends_the_file() {
 fn cached_answers_what_memory_holds_and_else_again() {
     let w = World::new(Resolving::Probed);
     if !w.on_disk() {
-        eprintln!("SKIPPED: what is cached of {} is not known", w.top.display());
+        skip("what is cached of the temporary directory's filesystem is not known");
         return;
     }
     w.write("d/f", &[7; 100_000]);
@@ -655,7 +660,7 @@ impl Mounted {
         match rustix::mount::mount(kind, at, kind, MountFlags::empty(), None) {
             Ok(()) => Some(Self(at.to_owned())),
             Err(Errno::PERM) => {
-                eprintln!("SKIPPED: crossing of mounts needs the right to mount");
+                skip("crossing of mounts needs the right to mount");
                 None
             }
             Err(other) => panic!("mount of {kind}: {other}"),
@@ -672,6 +677,11 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
     }
+}
+
+/// Says past the test runner, which keeps what a passing test prints, that something was not tested.
+fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
 /// A cached lookup may have to be asked twice: any rename on the machine can be in its way.
