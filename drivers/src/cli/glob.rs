@@ -27,8 +27,7 @@ pub(super) fn expand(client: &mut Client, spelled: &[u8]) -> Result<Vec<TreePath
             }
             Part::Pattern(pattern) => {
                 wild = true;
-                let more =
-                    parts[at + 1..].iter().any(|part| !matches!(part, Part::Name(name) if name.is_empty()));
+                let more = at + 1 < parts.len();
                 found = matching(client, &found, pattern, more)?;
             }
         }
@@ -40,7 +39,7 @@ pub(super) fn expand(client: &mut Client, spelled: &[u8]) -> Result<Vec<TreePath
     }
 }
 
-/// The names in these directories that match; only directories, if there is `more` to come.
+/// The names in these directories that match; only directories, if there is `more` to come, even if that is but a slash.
 fn matching(
     client: &mut Client,
     directories: &[(TreePath, bool)],
