@@ -42,6 +42,8 @@ pub struct Options {
     pub handshake: Duration,
     /// How long a peer may leave its replies unread.
     pub unread: Duration,
+    /// How long a worker may be in one call of the backend before it is written off.
+    pub stuck_after: Duration,
     /// How long a stop waits for what is in flight.
     pub drain: Duration,
 }
@@ -54,6 +56,7 @@ impl Default for Options {
             connections: 256,
             handshake: Duration::from_secs(10),
             unread: Duration::from_secs(30),
+            stuck_after: Duration::from_secs(5),
             drain: Duration::from_secs(2),
         }
     }
@@ -150,7 +153,7 @@ impl<K: Kinds> Server<K> {
     fn new(backend: &Arc<dyn Backend<K>>, options: &Options) -> Self {
         Self {
             backend: Arc::clone(backend),
-            pool: Arc::new(Pool::new(Arc::clone(backend))),
+            pool: Arc::new(Pool::new(Arc::clone(backend), options.stuck_after)),
             registry: Arc::default(),
             options: options.clone(),
         }

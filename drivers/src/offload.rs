@@ -4,7 +4,7 @@
 //! call that never returns. Must not know: sessions or sockets; results go to a [`Mailbox`].
 //!
 //! Threads are started when they are first needed and then wait without waking. No lock is held while the backend works.
-//! A call that takes longer than [`STUCK_NS`] is written off: its client gets an error, its thread is replaced, and its
+//! A call that takes too long is written off: its client gets an error, its thread is replaced, and its
 //! late result is thrown away. That happens at most [`MAX_LOST`] times at once; then asks are refused in words.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -41,6 +41,7 @@ pub struct Pool<K: Kinds> {
 
 struct Shared<K: Kinds> {
     backend: Arc<dyn Backend<K>>,
+    stuck_ns: u64,
     state: Mutex<State<K>>,
     work: Condvar,
     watch: Condvar,
@@ -97,8 +98,8 @@ enum Watcher {
 }
 
 impl<K: Kinds> Pool<K> {
-    /// A pool without a thread yet.
-    pub fn new(backend: Arc<dyn Backend<K>>) -> Self {
+    /// A pool without a thread yet. A call that takes longer than `stuck_after` is written off.
+    pub fn new(backend: Arc<dyn Backend<K>>, stuck_after: Duration) -> Self {
         let state = State {
             queue: VecDeque::new(),
             timers: BTreeMap::new(),
@@ -110,8 +111,13 @@ impl<K: Kinds> Pool<K> {
             watcher: Watcher::Absent,
             stopping: false,
         };
-        let shared =
-            Shared { backend, state: Mutex::new(state), work: Condvar::new(), watch: Condvar::new() };
+        let shared = Shared {
+            backend,
+            stuck_ns: stuck_after.as_nanos() as u64,
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            watch: Condvar::new(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -329,10 +335,7 @@ impl<K: Kinds> Shared<K> {
     }
 
     fn abandon_task_into(&self, mut task: Task<K>, sleep: Sleep) -> bool {
-        let gone = match &mut task.work {
-            Work::Ask(_) => true,
-            Work::Job(job) => job.abandon(),
-        };
+        let gone = task.abandon();
         if gone {
             drop(task);
         } else {
@@ -340,6 +343,22 @@ impl<K: Kinds> Shared<K> {
         }
         self.work.notify_one();
         gone
+    }
+
+    /// No thread is left, and none may be started: whoever waits is told so. A job past undoing waits on.
+    fn refuse_all<'s>(&'s self, mut state: MutexGuard<'s, State<K>>) -> MutexGuard<'s, State<K>> {
+        let mut waiting: Vec<_> = state.queue.drain(..).collect();
+        waiting.extend(std::mem::take(&mut state.timers).into_values());
+        waiting.extend(state.rung.drain(..).map(|(_, task)| task));
+        drop(state);
+        for mut task in waiting {
+            if task.abandon() {
+                task.refuse(Refusal::WORKERS_STUCK);
+            } else {
+                self.lock().lay_down(task, Sleep::None);
+            }
+        }
+        self.lock()
     }
 
     /// Makes sure that somebody looks after a call that may not return.
@@ -361,16 +380,19 @@ impl<K: Kinds> Shared<K> {
         let mut state = self.lock();
         while !state.stopping {
             let now = clock::now().mono_ns;
-            for (key, mailbox) in state.write_off(now) {
+            for (key, mailbox) in state.write_off(now, self.stuck_ns) {
                 tracing::warn!(
-                    "a call has not returned for {} s: its worker is written off, and replaced if it may be",
-                    STUCK_NS / clock::NS
+                    "a call has not returned for {} ms: its worker is written off, and replaced if it may be",
+                    self.stuck_ns / 1_000_000
                 );
                 self.add_worker(&mut state);
                 drop(state);
                 let end = End::Outcome(Some(Err(Refusal::IO)));
                 mailbox.deliver(Finished { ticket: key.ticket, end, apart: None });
                 state = self.lock();
+            }
+            if state.live() == 0 {
+                state = self.refuse_all(state);
             }
             state = match state.oldest_busy() {
                 None => {
@@ -379,7 +401,7 @@ impl<K: Kinds> Shared<K> {
                 }
                 Some(since) => {
                     state.watcher = Watcher::Timing;
-                    let pause = Duration::from_nanos((since + STUCK_NS).saturating_sub(now));
+                    let pause = Duration::from_nanos((since + self.stuck_ns).saturating_sub(now));
                     self.watch.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
@@ -403,11 +425,11 @@ impl<K: Kinds> State<K> {
     }
 
     /// Gives up the workers whose call is overdue: whom to tell.
-    fn write_off(&mut self, mono_ns: u64) -> Vec<(Key, Arc<dyn Mailbox<K>>)> {
+    fn write_off(&mut self, mono_ns: u64, stuck_ns: u64) -> Vec<(Key, Arc<dyn Mailbox<K>>)> {
         let mut told = Vec::new();
         for worker in &mut self.workers {
             let Worker::Busy { since_ns, key, mailbox, .. } = worker else { continue };
-            if mono_ns.saturating_sub(*since_ns) >= STUCK_NS {
+            if mono_ns.saturating_sub(*since_ns) >= stuck_ns {
                 told.push((*key, Arc::clone(mailbox)));
                 *worker = Worker::Lost;
                 self.lost += 1;
@@ -456,6 +478,14 @@ impl<K: Kinds> State<K> {
 }
 
 impl<K: Kinds> Task<K> {
+    /// Whether it is undone, or never began.
+    fn abandon(&mut self) -> bool {
+        match &mut self.work {
+            Work::Ask(_) => true,
+            Work::Job(job) => job.abandon(),
+        }
+    }
+
     fn refuse(self, refusal: Refusal) {
         let end = End::Outcome(Some(Err(refusal)));
         self.mailbox.deliver(Finished { ticket: self.key.ticket, end, apart: None });
@@ -485,8 +515,6 @@ enum Sleep {
 
 /// Threads that work.
 const WORKERS: usize = 4;
-/// How long one call of the backend may take.
-const STUCK_NS: u64 = 5 * clock::NS;
 /// Threads that may be lost in calls that do not return before asks are refused.
 const MAX_LOST: usize = 8;
 /// Asks that may wait for a thread: as many as all connections may have in flight.
