@@ -241,18 +241,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_are_counted_while_they_are_left_out() {
-        let mut complaints = Seldom::default();
-        let mut logged = Vec::new();
-        for _ in 0..5 {
-            complaints.log(|left_out| logged.push(left_out));
-        }
-        complaints.last = Instant::now().checked_sub(COMPLAINT_INTERVAL);
-        complaints.log(|left_out| logged.push(left_out));
-        assert_eq!(logged, [0, 4]);
-    }
-
-    #[test]
     fn clean_replaces_what_a_terminal_would_obey() {
         assert_eq!(Clean(b"plain").to_string(), "plain");
         assert_eq!(Clean(b"a\x1b[2J\r\nb\0\x7f").to_string(), "a?[2J??b??");
