@@ -1,0 +1,53 @@
+//! Runs every case in every dialect on every rig, and prints the table.
+//!
+//! Each cell is a test of its own (`engine::9P2000.L::36`), so a filter on the command line chooses cells, and a runner that
+//! gives every test a process can. A cell that its rig declined counts as ignored, under the reason the rig declared.
+
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use proto::Dialect;
+use tests::suite::{Case, Table, Verdict};
+use tests::{cases, more, rigs, suite};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let table = Arc::new(Mutex::new(Table::default()));
+    let cases: &'static [Case] = [cases::all(), more::all()].concat().leak();
+    let rigs = rigs::all();
+    let mut trials = Vec::new();
+    for at in 0..rigs.len() {
+        for case in cases {
+            for dialect in case.dialects {
+                trials.push(trial(at, rigs[at].name(), case, *dialect, &table));
+            }
+        }
+    }
+    let listing = arguments.list;
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if !listing {
+        let table = table.lock().unwrap_or_else(PoisonError::into_inner);
+        println!("{}", table.print(cases, &rigs));
+    }
+    conclusion.exit_code()
+}
+
+fn trial(
+    at: usize,
+    rig: &'static str,
+    case: &'static Case,
+    dialect: Dialect,
+    table: &Arc<Mutex<Table>>,
+) -> Trial {
+    let table = Arc::clone(table);
+    Trial::ignorable_test(format!("{rig}::{}::{}", dialect.name(), case.id), move || {
+        let verdict = suite::run(case, &*rigs::all()[at], dialect);
+        table.lock().unwrap_or_else(PoisonError::into_inner).note(case, dialect, rig, verdict.clone());
+        match verdict {
+            Verdict::Passed => Ok(libtest_mimic::Completion::Completed),
+            Verdict::Declined(why) => Ok(libtest_mimic::Completion::ignored_with(why)),
+            Verdict::Failed(how) => Err(Failed::from(format!("{}: {how}", case.title))),
+        }
+    })
+}
