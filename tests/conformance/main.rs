@@ -17,10 +17,10 @@ fn main() -> ExitCode {
     let cases: &'static [Case] = [cases::all(), more::all()].concat().leak();
     let rigs = rigs::all();
     let mut trials = Vec::new();
-    for at in 0..rigs.len() {
+    for (at, rig) in rigs.iter().enumerate() {
         for case in cases {
             for dialect in case.dialects {
-                trials.push(trial(at, rigs[at].name(), case, *dialect, &table));
+                trials.push(trial(at, rig.name(), case, *dialect, &table));
             }
         }
     }

@@ -171,13 +171,13 @@ impl Disk {
             Edit::Rename(from, to) => {
                 self.edit(&Edit::Remove(to.clone()));
                 let below = [&from[..], b"/"].concat();
-                let moved: Vec<_> = self
-                    .paths
-                    .extract_if(.., |path, _| path == from || path.starts_with(&below))
-                    .map(|(path, number)| ([to, &path[from.len()..]].concat(), number))
-                    .collect();
+                let (moved, stayed): (BTreeMap<_, _>, _) = std::mem::take(&mut self.paths)
+                    .into_iter()
+                    .partition(|(path, _)| path == from || path.starts_with(&below));
+                self.paths = stayed;
                 assert!(!moved.is_empty(), "{} is not there", from.escape_ascii());
-                self.paths.extend(moved);
+                let renamed = |path: Vec<u8>| [to, &path[from.len()..]].concat();
+                self.paths.extend(moved.into_iter().map(|(path, number)| (renamed(path), number)));
             }
         }
     }
@@ -350,7 +350,7 @@ impl Disk {
                 inside
                     .filter(|rest| !rest.contains(&b'/'))
                     .filter_map(|name| String::from_utf8(name.to_vec()).ok())
-                    .filter(|name| self.find(&[path, &[name.clone()]].concat()).is_ok())
+                    .filter(|name| self.find(&[path, std::slice::from_ref(name)].concat()).is_ok())
                     .collect()
             }
         };
