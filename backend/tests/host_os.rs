@@ -564,6 +564,32 @@ fn a_directory_swapped_for_a_link_never_redirects() {
     });
 }
 
+#[test]
+fn a_path_leads_to_a_base_by_whatever_links() {
+    both(|w| {
+        let link = w.top.join("link");
+        symlink(&w.base, &link).unwrap();
+        let leads = |path: &Path| w.os.is_base(Root::Hermes, path.as_os_str().as_encoded_bytes());
+        assert!(leads(&w.base));
+        assert!(leads(&w.base.join("../base/.")));
+        assert!(leads(&link));
+        for other in [&w.outside, &w.top.join("absent"), Path::new("base"), Path::new("")] {
+            assert!(!leads(other), "{other:?}");
+        }
+        assert!(!w.os.is_base(Root::Claude, w.top.join("absent").as_os_str().as_encoded_bytes()));
+    });
+}
+
+#[test]
+fn the_machine_is_known_by_its_id() {
+    both(|w| {
+        let line = fs::read_to_string("/etc/machine-id").ok();
+        let id = line.as_deref().map(str::trim_end).filter(|id| id.len() == 32);
+        assert_eq!(w.os.machine_id().as_deref(), id);
+        assert_eq!(w.os.machine_id().as_deref(), id, "the second answer comes from memory");
+    });
+}
+
 /// A base directory and a host that serves it as one of its roots.
 struct World {
     os: Os,

@@ -65,6 +65,13 @@ pub trait Host: Send + Sync {
 
     /// Who and where this process is.
     fn me(&self) -> Me;
+
+    /// Whether an absolute path, as a process of this user spells it, leads to the base of `root`. Links are followed, the
+    /// base's and the path's; nothing is opened. `false` where either leads nowhere. May block.
+    fn is_base(&self, root: Root, path: &[u8]) -> bool;
+
+    /// What tells this machine from others that share its files: the line in `/etc/machine-id` (machine-id(5)).
+    fn machine_id(&self) -> Option<Arc<str>>;
 }
 
 /// An open regular file. The last reference closes it.

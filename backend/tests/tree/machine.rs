@@ -298,6 +298,14 @@ impl Host for Machine {
     fn me(&self) -> Me {
         Me { pid: 4242, uid: UID, gid: 77 }
     }
+
+    fn is_base(&self, _: Root, _: &[u8]) -> bool {
+        false
+    }
+
+    fn machine_id(&self) -> Option<Arc<str>> {
+        None
+    }
 }
 
 struct Opened {

@@ -27,10 +27,10 @@
 
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use engine::port::{Effort, Now};
-use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, StatxTimestamp};
 use rustix::io::Errno;
 use rustix::time::ClockId;
 
@@ -81,6 +81,7 @@ pub struct Os {
     users: Users,
     groups: Users,
     me: Me,
+    machine_id: OnceLock<Arc<str>>,
 }
 
 impl Os {
@@ -103,6 +104,7 @@ impl Os {
                 uid: rustix::process::geteuid().as_raw(),
                 gid: rustix::process::getegid().as_raw(),
             },
+            machine_id: OnceLock::new(),
         }
     }
 
@@ -240,6 +242,26 @@ impl Host for Os {
     fn me(&self) -> Me {
         self.me
     }
+
+    fn is_base(&self, root: Root, path: &[u8]) -> bool {
+        if !path.starts_with(b"/") {
+            return false;
+        }
+        let Ok(base) = self.stat(root, &Rel::base(), Effort::Full) else { return false };
+        rustix::fs::statx(CWD, path, AtFlags::NO_AUTOMOUNT, StatxFlags::BASIC_STATS)
+            .is_ok_and(|stat| (of_statx(&stat).dev, stat.stx_ino) == (base.dev, base.ino))
+    }
+
+    fn machine_id(&self) -> Option<Arc<str>> {
+        if let Some(known) = self.machine_id.get() {
+            return Some(Arc::clone(known));
+        }
+        let file = rustix::fs::open(MACHINE_ID, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let mut line = [0; MACHINE_ID_DIGITS];
+        let read = rustix::io::pread(&file, &mut line, 0).ok()?;
+        let id = str::from_utf8(&line[..read]).ok().filter(|id| id.len() == MACHINE_ID_DIGITS)?;
+        Some(Arc::clone(self.machine_id.get_or_init(|| id.into())))
+    }
 }
 
 /// What statx(2) says of a file: of `fd` itself if `name` is empty, else of that entry of the directory `fd`.
@@ -302,3 +324,6 @@ fn next_end(path: &str, start: usize) -> usize {
 
 /// The longest text of a link that is handed on.
 const LINK_BYTES: usize = 4095;
+const MACHINE_ID: &str = "/etc/machine-id";
+/// 128 bits, in hexadecimal.
+const MACHINE_ID_DIGITS: usize = 32;
