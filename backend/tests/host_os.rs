@@ -223,6 +223,9 @@ fn cached_answers_what_memory_holds_and_else_again() {
     assert_eq!(soon(|| w.os.stat(Root::Hermes, &rel("d/none"), Cached)), Err(Errno::NOENT));
     assert_eq!(soon(|| w.os.open(Root::Hermes, &rel("d"), Cached)).err(), Some(Errno::ISDIR));
 
+    assert_eq!(w.os.stat(Root::Claude, &Rel::base(), Full), Err(Errno::NOENT));
+    assert_eq!(soon(|| w.os.stat(Root::Claude, &Rel::base(), Cached)), Err(Errno::NOENT));
+
     let (file, meta) = soon(|| w.os.open(Root::Hermes, &rel("d/f"), Cached)).unwrap();
     assert_eq!(meta, full);
     let real = fs::File::open(w.base.join("d/f")).unwrap();

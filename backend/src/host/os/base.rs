@@ -65,9 +65,6 @@ impl Pin {
     }
 
     fn look(&self, known: Option<Arc<Base>>, kernel: &Kernel, effort: Effort) -> Result<Arc<Base>, Errno> {
-        if effort == Effort::Cached && !known.as_ref().is_some_and(|base| base.place.traits.local) {
-            return Err(Errno::AGAIN);
-        }
         let looked_ns = coarse_ns();
         let fd = match kernel.open_base(&self.path, effort) {
             Ok(fd) => fd,
@@ -78,6 +75,9 @@ impl Pin {
                 return Err(if matches!(gone, Errno::NOTDIR | Errno::LOOP) { Errno::NOENT } else { gone });
             }
         };
+        if effort == Effort::Cached && !known.as_ref().is_some_and(|base| base.place.traits.local) {
+            return Err(Errno::AGAIN);
+        }
         let meta = super::meta(fd.as_fd(), "", AtFlags::empty())?;
         if let Some(base) = known.filter(|base| (base.dev, base.ino) == (meta.dev, meta.ino)) {
             base.looked_ns.store(looked_ns, Relaxed);
