@@ -230,9 +230,14 @@ fn cached_answers_what_memory_holds_and_else_again() {
     assert_eq!(meta, full);
     let real = fs::File::open(w.base.join("d/f")).unwrap();
     real.sync_all().unwrap();
-    rustix::fs::fadvise(&real, 65536, None, rustix::fs::Advice::DontNeed).unwrap();
     let mut buf = vec![0; 100_000];
-    assert_eq!(file.read_at(&mut buf, 0, Cached), Err(Errno::AGAIN), "half of it is on disk only");
+    // The kernel drops pages when it finds the time.
+    let dropped = (0..500).any(|_| {
+        rustix::fs::fadvise(&real, 65536, None, rustix::fs::Advice::DontNeed).unwrap();
+        thread::sleep(Duration::from_millis(1));
+        file.read_at(&mut buf, 0, Cached) == Err(Errno::AGAIN)
+    });
+    assert!(dropped, "a part of it is on disk only");
     assert_eq!(file.read_at(&mut buf, 0, Full), Ok(100_000));
     assert_eq!(file.read_at(&mut buf, 0, Cached), Ok(100_000));
     assert_eq!(file.read_at(&mut buf, 99_000, Cached), Ok(1000));

@@ -1,7 +1,7 @@
 //! The machine itself: [`Host`] over system calls.
 //!
-//! Owns: how a path below a base becomes a descriptor ([`resolve`]), the pinned bases ([`base`]), what a filesystem's
-//! type allows ([`filesystem`]), open files and directories, and the names of users. Must not know: 9P, harnesses, or
+//! Owns: how a path below a base becomes a descriptor (`resolve`), the pinned bases (`base`), what a filesystem's
+//! type allows (`filesystem`), open files and directories, and the names of users. Must not know: 9P, harnesses, or
 //! which names are hidden: a [`Rel`] holds none.
 //!
 //! What a call costs, in system calls, while a base is known to stand (it is looked at again after 100 ms) and nothing is
