@@ -23,8 +23,6 @@
 //! three more, to know that the base still is the base. Where single directories can fold case (ext4, tmpfs), a directory
 //! that was not used for a second is looked at on the way, name by name.
 
-#![allow(clippy::disallowed_methods, reason = "this is where the machine is asked")]
-
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
