@@ -64,6 +64,11 @@ impl<K: Kinds> Inproc<K> {
         count
     }
 
+    /// Whether the session has hung up.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// Does one piece of the work that a turn left. `false` when there is none.
     fn step(&mut self) -> bool {
         match self.waiting.step() {
