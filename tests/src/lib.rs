@@ -11,6 +11,7 @@
 
 pub mod cases;
 pub mod check;
+pub mod disk;
 pub mod model;
 pub mod more;
 pub mod names;

@@ -1,7 +1,9 @@
 //! Frames that are none, however bytes are cut, and clients that go away.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use proto::frame::{self, Next};
 use proto::message::{Rmessage as R, Tmessage as T};
 use proto::{Dialect, NOFID, NONUNAME, NOTAG, Tmessage};
 
@@ -156,27 +158,22 @@ impl Whole {
         self.client.send_bytes(bytes);
     }
 
-    /// All bytes of so many replies.
-    fn answers(mut self, count: usize) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        while frames(&bytes) < count {
+    /// So many replies by their tags: those to requests that need not wait for each other may come in any order.
+    fn answers(mut self, count: usize) -> BTreeMap<u16, Vec<u8>> {
+        let (mut bytes, mut answers) = (Vec::new(), BTreeMap::new());
+        while answers.len() < count {
             match self.client.wire().receive(PATIENCE) {
                 Received::Bytes(more) => bytes.extend(more),
-                other => panic!("{other:?} after {} replies of {count}", frames(&bytes)),
+                other => panic!("{other:?} after {} replies of {count}", answers.len()),
+            }
+            while let Next::Frame(size) = frame::next(&bytes, BULK) {
+                let reply: Vec<u8> = bytes.drain(..size).collect();
+                let tag = frame::tag(&reply).expect("a whole frame");
+                assert_eq!(answers.insert(tag, reply), None, "two replies to {tag}");
             }
         }
-        bytes
+        answers
     }
-}
-
-/// How many whole frames there are.
-fn frames(mut bytes: &[u8]) -> usize {
-    let mut count = 0;
-    while let proto::frame::Next::Frame(size) = proto::frame::next(bytes, BULK) {
-        bytes = &bytes[size..];
-        count += 1;
-    }
-    count
 }
 
 /// A small session as it travels, message by message.
@@ -202,7 +199,7 @@ fn script(dialect: Dialect) -> Vec<Vec<u8>> {
         (6, Tmessage::Walk { fid: ROOT, newfid: 2, names: pack(&["hermes", "dir"], dir) }),
         (7, client.opening(2, How::Read)),
         (8, list),
-        (9, Tmessage::Flush { oldtag: 8 }),
+        (9, Tmessage::Flush { oldtag: 99 }),
         (10, Tmessage::Clunk { fid: 77 }),
         (11, Tmessage::Clunk { fid: 1 }),
         (12, Tmessage::Remove { fid: 2 }),

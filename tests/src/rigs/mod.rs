@@ -1,10 +1,13 @@
 //! The ways to run the server.
 
+pub mod blocking;
 pub mod engine;
+pub mod inproc;
+mod tree;
 
 use crate::rig::Rig;
 
 /// Every rig, in the order of the table.
 pub fn all() -> Vec<Box<dyn Rig>> {
-    vec![Box::new(engine::Engine)]
+    vec![Box::new(engine::Engine), Box::new(inproc::InProcess), Box::new(blocking::Blocking)]
 }

@@ -1,0 +1,140 @@
+//! The real tree behind a unix socket, served by the blocking driver: what the daemon is on a machine without io_uring.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use backend::Tree;
+use drivers::blocking::{self, Options};
+use drivers::listen::Listener;
+use drivers::signals::Stop;
+use engine::Budget;
+use engine::port::Backend;
+
+use crate::disk::Disk;
+use crate::rig::{Need, Received, Rig, Wire, World};
+use crate::rigs::tree::tree;
+use crate::slow::{Gate, Slow, Slowed};
+use crate::world::{Edit, WorldSpec};
+
+/// The rig.
+#[derive(Debug)]
+pub struct Blocking;
+
+impl Rig for Blocking {
+    fn name(&self) -> &'static str {
+        "blocking"
+    }
+
+    fn declines(&self) -> &'static [(Need, &'static str)] {
+        &[(Need::Control, "no file is writable without an agent that may be moved")]
+    }
+
+    fn start(&self, spec: &WorldSpec) -> Box<dyn World> {
+        let disk = Disk::new(spec);
+        let (gate, budget) = (Gate::default(), Budget::default());
+        let slow: Arc<dyn Backend<Slowed<Tree>>> = Arc::new(Slow::new(tree(&disk), gate.clone()));
+        let socket = disk.socket();
+        let stop = Arc::new(Stop::new().expect("a pipe"));
+        let listener = Listener::unix(&socket).expect("a socket");
+        let options = Options { budget: budget.clone(), ..Options::default() };
+        let asked = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            blocking::serve(&slow, &[listener], Vec::new(), &asked, &options).expect("a server that serves");
+        });
+        Box::new(Served { stop, thread: Some(thread), gate, budget, socket, disk })
+    }
+}
+
+struct Served {
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<()>>,
+    gate: Gate,
+    budget: Budget,
+    socket: PathBuf,
+    disk: Disk,
+}
+
+impl World for Served {
+    fn connect(&self) -> Box<dyn Wire> {
+        Box::new(Socket { stream: UnixStream::connect(&self.socket).expect("a connection") })
+    }
+
+    fn edit(&self, edit: &Edit) {
+        self.disk.edit(edit);
+    }
+
+    fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    fn fids(&self) -> usize {
+        self.budget.taken().0
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // What still waits should not hold the end up.
+        self.gate.open();
+        self.stop.ask();
+        let ended = self.thread.take().map(JoinHandle::join);
+        if !thread::panicking() {
+            assert!(matches!(ended, Some(Ok(()))), "the server ended by a panic");
+        }
+    }
+}
+
+/// A client's end of a unix socket.
+pub(super) struct Socket {
+    pub(super) stream: UnixStream,
+}
+
+impl Wire for Socket {
+    fn send(&mut self, bytes: &[u8], within: Duration) -> usize {
+        let deadline = Instant::now() + within;
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            self.stream.set_write_timeout(Some(left)).expect("a timeout");
+            match self.stream.write(&bytes[sent..]) {
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        sent
+    }
+
+    fn receive(&mut self, within: Duration) -> Received {
+        self.stream.set_read_timeout(Some(within)).expect("a timeout");
+        let mut bytes = vec![0; PIECE];
+        loop {
+            return match self.stream.read(&mut bytes) {
+                Ok(0) => Received::Closed,
+                Ok(count) => {
+                    bytes.truncate(count);
+                    Received::Bytes(bytes)
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Received::Nothing,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => Received::Closed,
+                Err(error) => panic!("a socket that cannot be read: {error}"),
+            };
+        }
+    }
+
+    fn half_close(&mut self) {
+        self.stream.shutdown(Shutdown::Write).expect("a socket that is there");
+    }
+}
+
+/// Bytes asked of the socket at a time.
+const PIECE: usize = 256 * 1024;

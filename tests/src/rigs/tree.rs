@@ -1,0 +1,18 @@
+//! The real tree over a real filesystem, which the rigs of the drivers serve.
+
+use std::sync::Arc;
+
+use backend::host::os::{Os, Resolving};
+use backend::{Agents, Limits, Tree};
+use engine::port::Backend;
+
+use crate::disk::Disk;
+
+/// The agents tree of a world.
+pub(super) fn tree(disk: &Disk) -> Arc<dyn Backend<Tree>> {
+    let host = Os::new(disk.roots(), disk.proc(), Resolving::Probed);
+    Arc::new(Agents::new(Arc::new(host), Limits { pinned_descriptors: PINNED }))
+}
+
+/// Many worlds share the descriptors of one test process.
+const PINNED: usize = 32;
