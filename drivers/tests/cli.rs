@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cli_toy::{Item, Offer, Server, dir, file, locked, many, ouroboros, scratch, slot};
+use drivers::client::Wire;
 use proto::Refusal;
 
 #[test]
@@ -170,6 +171,28 @@ fn content_is_passed_on_as_it_comes() {
     assert_eq!(lines.next().unwrap().unwrap(), "two");
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn read_asks_for_one_piece_at_a_time() {
+    let root = dir("/", [file("long", vec![b'x'; 20_000])]);
+    let server = Server::listen("step", move |mut stream| {
+        let mut wire = cli_toy::Offering::new(cli_toy::session(&root, 4096), Offer::Every);
+        let mut requests = cli_toy::Frames::default();
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = stream.read(&mut bytes) {
+            if requests.cut(&bytes[..count]).len() != 1 {
+                return;
+            }
+            wire.send(&bytes[..count]).unwrap();
+            let mut replies = Vec::new();
+            while let Ok(1..) = wire.receive(&mut replies) {}
+            stream.write_all(&replies).unwrap();
+        }
+    });
+    assert_prints(&ask(&server, &["read", "/long"]), &"x".repeat(20_000));
+    let cat = ask(&server, &["cat", "/long"]);
+    assert_eq!(text(&cat.stderr), "9agents: /long: the server closed the connection\n");
 }
 
 #[test]
@@ -455,7 +478,6 @@ fn serve_some(
     wire: &mut cli_toy::Offering,
     mut pass: impl FnMut(&[u8], &mut UnixStream) -> bool,
 ) {
-    use drivers::client::Wire;
     let mut bytes = [0; 4096];
     let mut frames = cli_toy::Frames::default();
     while let Ok(count @ 1..) = stream.read(&mut bytes) {

@@ -13,7 +13,7 @@ use cli_toy::{Frames, Item, Offer, Offering, dir, file, locked, many, ouroboros,
 use drivers::client::{Client, Error, Pace, TreePath, Wire};
 use drivers::inproc::Inproc;
 use proptest::prelude::*;
-use proto::{Dialect, Names, Qid, Qids, Refusal, Rmessage, Tmessage};
+use proto::{Dialect, Names, Qid, Qids, Refusal, Rmessage, Stat, Tmessage};
 
 #[test]
 fn every_dialect_that_a_server_may_offer_is_spoken() {
@@ -99,7 +99,7 @@ fn a_name_that_no_frame_carries_is_refused_here() {
 fn a_write_goes_out_in_pieces_of_what_the_server_takes() {
     let slot = slot("slot");
     let mut client = connect(session(&dir("/", [Arc::clone(&slot)]), 4096)).unwrap();
-    assert_eq!(client.write(&path("slot"), &mut Halting(b"in two parts")).unwrap(), 12);
+    assert_eq!(client.write(&path("slot"), &mut Halting(Some(b"in two parts"))).unwrap(), 12);
     assert_eq!(slot.written(), [(0, b"in two parts".to_vec())], "one write, however it came");
     let long = vec![7; 10_000];
     assert_eq!(client.write(&path("slot"), &mut &long[..]).unwrap(), 10_000);
@@ -161,7 +161,7 @@ fn a_listing_of_any_size_is_whole() {
 #[test]
 fn a_directory_may_list_itself_but_nothing_impossible() {
     for (name, listed) in [(&b"."[..], true), (b"..", true), (b"", false), (b"a/b", false), (b"a\0", false)] {
-        let mut client = connect(Lister::new(name)).unwrap();
+        let mut client = connect(Fixed::listing(name)).unwrap();
         match client.list(&path("/")) {
             Ok(entries) => assert!(listed && entries.is_empty(), "{name:?}"),
             Err(error) => assert!(!listed && matches!(error, Error::Protocol(_)), "{name:?}: {error}"),
@@ -170,8 +170,31 @@ fn a_directory_may_list_itself_but_nothing_impossible() {
 }
 
 #[test]
+fn an_msize_that_was_not_offered_or_holds_nothing_is_refused() {
+    for msize in [0, 7, 24, 255, 256 * 1024 + 25, u32::MAX] {
+        let error = connect(Fixed::new(msize, 0, Vec::new())).unwrap_err();
+        assert!(matches!(error, Error::Protocol(_)), "{msize}: {error}");
+    }
+    connect(Fixed::new(256, 0, Vec::new())).unwrap();
+}
+
+#[test]
+fn a_read_of_more_than_was_asked_for_is_refused() {
+    for (length, fits) in [(300, true), (301, false)] {
+        let mut client = connect(Fixed::new(8192, 0, vec![b'x'; length])).unwrap();
+        let read = content(&mut client, "/", Pace::Step);
+        assert_eq!(read.is_ok(), fits);
+        assert!(fits || matches!(read.unwrap_err(), Error::Protocol(_)));
+        // As many bytes of whole records: a name of the length that is left.
+        let empty = Stat { name: b"", ..Stat::UNTOUCHED }.encoded_len(Dialect::Plain);
+        let mut client = connect(Fixed::listing(&vec![b'x'; length - empty])).unwrap();
+        assert_eq!(client.list(&path("/")).is_ok(), fits);
+    }
+}
+
+#[test]
 fn nothing_is_asked_of_a_connection_that_was_lost() {
-    let mut client = connect(Lister::new(b"")).unwrap();
+    let mut client = connect(Fixed::listing(b"")).unwrap();
     client.list(&path("/")).unwrap_err();
     assert!(matches!(client.list(&path("/")).unwrap_err(), Error::Lost));
 }
@@ -235,13 +258,16 @@ fn content(client: &mut Client, at: &str, pace: Pace) -> Result<Vec<u8>, Error> 
     Ok(all)
 }
 
-/// A source that comes byte by byte.
-struct Halting(&'static [u8]);
+/// A source that comes byte by byte, and must not be asked again once it has ended: a terminal would wait.
+struct Halting(Option<&'static [u8]>);
 
 impl io::Read for Halting {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let count = buf.len().min(1);
-        io::Read::read(&mut self.0, &mut buf[..count])
+        let rest = self.0.expect("it has ended");
+        let count = rest.len().min(buf.len()).min(1);
+        buf[..count].copy_from_slice(&rest[..count]);
+        self.0 = Some(&rest[count..]).filter(|_| count > 0);
+        Ok(count)
     }
 }
 
@@ -469,49 +495,49 @@ impl Wire for Hostile {
     }
 }
 
-/// A 9P2000 server of one directory with one entry, of any name.
-struct Lister {
-    name: &'static [u8],
+/// A 9P2000 server of one file or directory, which every read gives the same bytes of, however many were asked for.
+struct Fixed {
+    msize: u32,
+    kind: u8,
+    data: Vec<u8>,
     requests: Frames,
     replies: VecDeque<Vec<u8>>,
 }
 
-impl Lister {
-    fn new(name: &'static [u8]) -> Self {
-        Self { name, requests: Frames::default(), replies: VecDeque::new() }
+impl Fixed {
+    fn new(msize: u32, kind: u8, data: Vec<u8>) -> Self {
+        Self { msize, kind, data, requests: Frames::default(), replies: VecDeque::new() }
+    }
+
+    /// A directory of one entry, of any name.
+    fn listing(name: &[u8]) -> Self {
+        let qid = Qid { kind: proto::QTDIR, version: 0, path: 1 };
+        let stat = Stat { kind: 0, dev: 0, mode: 0, length: 0, qid, name, ..Stat::UNTOUCHED };
+        let mut record = vec![0; stat.encoded_len(Dialect::Plain)];
+        stat.encode(Dialect::Plain, &mut record).unwrap();
+        Self::new(8192, proto::QTDIR, record)
     }
 
     fn answer(&mut self, tag: u16, request: Tmessage<'_>) {
-        let qid = Qid { kind: proto::QTDIR, version: 0, path: 1 };
-        let mut record = vec![0; 100];
-        let stat = proto::Stat {
-            kind: 0,
-            dev: 0,
-            mode: 0,
-            length: 0,
-            qid,
-            name: self.name,
-            ..proto::Stat::UNTOUCHED
-        };
-        let size = stat.encode(Dialect::Plain, &mut record).unwrap();
+        let qid = Qid { kind: self.kind, version: 0, path: 1 };
         let answer = match request {
-            Tmessage::Version { msize, .. } => Rmessage::Version { msize, version: b"9P2000" },
+            Tmessage::Version { .. } => Rmessage::Version { msize: self.msize, version: b"9P2000" },
             Tmessage::Attach { .. } => Rmessage::Attach { qid },
             Tmessage::Walk { names: Names::EMPTY, .. } => Rmessage::Walk { qids: Qids::new(&[]) },
-            Tmessage::Open { .. } => Rmessage::Open { qid, iounit: 0 },
-            Tmessage::Read { offset: 0, .. } => Rmessage::Read { data: &record[..size] },
+            Tmessage::Open { .. } => Rmessage::Open { qid, iounit: 300 },
+            Tmessage::Read { offset: 0, .. } => Rmessage::Read { data: &self.data },
             Tmessage::Read { .. } => Rmessage::Read { data: b"" },
             Tmessage::Clunk { .. } => Rmessage::Clunk,
             other => panic!("not expected: {other:?}"),
         };
-        let mut reply = vec![0; 200];
+        let mut reply = vec![0; 1000];
         let size = answer.encode(tag, Dialect::Plain, &mut reply).unwrap();
         reply.truncate(size);
         self.replies.push_back(reply);
     }
 }
 
-impl Wire for Lister {
+impl Wire for Fixed {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         for request in self.requests.cut(bytes) {
             let (tag, request) = Tmessage::decode(&request, Dialect::Plain).unwrap();
