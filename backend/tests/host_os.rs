@@ -424,6 +424,16 @@ fn mounts_are_crossed_unless_the_kernel_or_a_file_server_stands_behind() {
         assert_eq!(dir.stat(name("sys")), Err(Errno::NOENT));
         assert_eq!(dir.stat(name("memory")), w.stat("memory"));
         assert_eq!(dir.stat(name("d")), w.stat("d"));
+        // The mount table is read again when it has changed.
+        let later = Mounted::fs("tmpfs", &w.base.join("d")).unwrap();
+        w.write("d/f", b"later");
+        assert_eq!(w.read("d/f"), Ok(b"later".to_vec()));
+        drop(later);
+        let later = Mounted::fs("proc", &w.base.join("d")).unwrap();
+        assert_eq!(w.stat("d"), Err(Errno::NOENT));
+        assert_eq!(w.stat("d/version"), Err(Errno::NOENT));
+        drop(later);
+        assert_eq!(w.list("d"), Ok(vec![]));
         // Whatever lies behind a mount is looked for where waiting is allowed, but then read like any other file.
         assert_eq!(w.os.stat(Root::Hermes, &rel("memory/d/f"), Cached), Err(Errno::AGAIN));
         let (file, _) = w.os.open(Root::Hermes, &rel("memory/d/f"), Full).unwrap();

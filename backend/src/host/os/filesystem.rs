@@ -6,13 +6,16 @@
 //! The type is read from `/proc/self/mountinfo`, by the mount id that `/proc/self/fdinfo` tells of a descriptor
 //! (proc_pid_mountinfo(5), proc_pid_fdinfo(5)). Both ask the kernel's mount table and never the filesystem itself, as
 //! statfs(2) and stat(2) would: a 9P mount may be served by this very process, and on a hung network mount they hang. A
-//! mount id is never kept longer than a descriptor that lies in the mount, as the kernel hands it out again.
+//! mount id is only ever looked up while a descriptor lies in that mount, as the kernel hands ids out again.
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{Read, Seek};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 use memchr::memmem;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::DecInt;
@@ -126,6 +129,16 @@ pub(super) struct OwnProc {
     process: OwnedFd,
     /// `/proc/self/fd`.
     descriptors: OwnedFd,
+    mounts: Mutex<Mounts>,
+}
+
+/// The mount table as it was last read. poll(2) of mountinfo tells whether it has changed since (proc_pid_mounts(5)), so
+/// that crossing a mount does not mean to read it each time.
+#[derive(Debug)]
+struct Mounts {
+    file: File,
+    /// By mount id; `None` while the table is not read.
+    known: Option<BTreeMap<u64, Traits>>,
 }
 
 impl OwnProc {
@@ -135,7 +148,8 @@ impl OwnProc {
         let process = rustix::fs::openat(CWD, "/proc/self", flags, Mode::empty()).ok()?;
         let genuine = rustix::fs::fstatfs(&process).ok()?.f_type == rustix::fs::PROC_SUPER_MAGIC;
         let descriptors = rustix::fs::openat(&process, "fd", flags, Mode::empty()).ok()?;
-        genuine.then_some(Self { process, descriptors })
+        let mounts = Mounts { file: file(&process, "mountinfo").ok()?, known: None };
+        genuine.then_some(Self { process, descriptors, mounts: Mutex::new(mounts) })
     }
 
     /// Opens the very file that an `O_PATH` descriptor holds, whatever stands under its name by now.
@@ -146,28 +160,53 @@ impl OwnProc {
     /// The traits of the mount that a descriptor lies in; `None` if its type cannot be found.
     pub(super) fn traits(&self, fd: BorrowedFd<'_>) -> Option<Traits> {
         let id = self.mount_id(fd)?;
-        let mut table = Vec::with_capacity(PAGE_BYTES);
-        self.file("mountinfo").ok()?.take(TABLE_BYTES).read_to_end(&mut table).ok()?;
-        let mount = table.split(|&byte| byte == b'\n').find(|line| number(line) == Some(id))?;
-        let kind =
-            memmem::find(mount, b" - ").and_then(|at| mount[at + 3..].split(|&byte| byte == b' ').next())?;
-        Some(Traits::of(kind))
+        let mut mounts = self.mounts.lock().unwrap_or_else(PoisonError::into_inner);
+        mounts.refresh();
+        mounts.known.as_ref()?.get(&id).copied()
     }
 
     /// The id of the mount that a descriptor lies in.
     pub(super) fn mount_id(&self, fd: BorrowedFd<'_>) -> Option<u64> {
         let mut path = String::from("fdinfo/");
         path.push_str(DecInt::from_fd(fd).as_str());
-        let mut text = Vec::with_capacity(PAGE_BYTES);
-        self.file(&path).ok()?.take(PAGE_BYTES as u64).read_to_end(&mut text).ok()?;
-        let at = memmem::find(&text, b"mnt_id:")?;
-        number(text[at + 7..].trim_ascii_start())
+        let mut text = [0; PAGE_BYTES];
+        let bytes = rustix::io::read(&file(&self.process, &path).ok()?, &mut text).ok()?;
+        let at = memmem::find(&text[..bytes], b"mnt_id:")?;
+        number(text[at + 7..bytes].trim_ascii_start())
+    }
+}
+
+impl Mounts {
+    fn refresh(&mut self) {
+        // What changes while the table is read is told by the next poll.
+        if self.changed() || self.known.is_none() {
+            self.known = self.read();
+        }
     }
 
-    fn file(&self, path: &str) -> Result<File, Errno> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        rustix::fs::openat(self.process.as_fd(), path, flags, Mode::empty()).map(File::from)
+    fn changed(&self) -> bool {
+        let mut polled = [PollFd::new(&self.file, PollFlags::PRI)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let answer = rustix::event::poll(&mut polled, Some(&now));
+        answer.is_err() || polled[0].revents().intersects(PollFlags::PRI | PollFlags::ERR)
     }
+
+    fn read(&mut self) -> Option<BTreeMap<u64, Traits>> {
+        let mut table = Vec::with_capacity(PAGE_BYTES);
+        self.file.rewind().ok()?;
+        (&self.file).take(TABLE_BYTES).read_to_end(&mut table).ok()?;
+        Some(table.split(|&byte| byte == b'\n').filter_map(mount).collect())
+    }
+}
+
+/// The id and the traits of a mount: the first field of its line, and the one behind the separator.
+fn mount(line: &[u8]) -> Option<(u64, Traits)> {
+    let kind = line[memmem::find(line, b" - ")? + 3..].split(|&byte| byte == b' ').next()?;
+    Some((number(line)?, Traits::of(kind)))
+}
+
+fn file(process: &OwnedFd, path: &str) -> Result<File, Errno> {
+    rustix::fs::openat(process, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map(File::from)
 }
 
 /// The decimal number that text begins with.
@@ -183,6 +222,8 @@ const PAGE_BYTES: usize = 4096;
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
 
     #[test]

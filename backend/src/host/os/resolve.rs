@@ -252,30 +252,29 @@ impl Kernel {
                 if found.meta.dev == here.dev {
                     return Ok(found);
                 }
-                self.land(here, found.fd)
+                match self.crossed(here.fd, found.fd.as_fd())? {
+                    None => Ok(found),
+                    Some(traits) => Self::admit(traits, here, found.fd),
+                }
             }
         }
     }
 
-    /// One name further, where a mount is known to lie between.
+    /// One name further, where a mount is known to lie between. Its filesystem is asked nothing before it is admitted.
     fn cross(&self, here: Here<'_>, name: &str, effort: Effort) -> Result<Found, Errno> {
         if effort == Effort::Cached {
             return Err(Errno::AGAIN);
         }
         let fd = openat2(here.fd, name, LOOK, ResolveFlags::empty(), effort).map_err(in_words)?;
-        self.land(here, fd)
+        let traits = self.own.as_ref().and_then(|own| own.traits(fd.as_fd())).ok_or(Errno::NOENT)?;
+        Self::admit(traits, here, fd)
     }
 
-    /// Admits what may lie behind a mount, if the mount may be crossed. After an openat2 that stopped before it, its
-    /// filesystem has not been asked anything so far; openat(2) alone cannot tell before asking.
-    fn land(&self, here: Here<'_>, fd: OwnedFd) -> Result<Found, Errno> {
-        match self.crossed(here.fd, fd.as_fd())? {
-            None => Found::here(fd, here.place),
-            Some(traits) if traits.enterable && here.place.crossable => {
-                Found::here(fd, &Arc::new(Place::new(traits, true)))
-            }
-            Some(_) => Err(Errno::NOENT),
+    fn admit(traits: Traits, here: Here<'_>, fd: OwnedFd) -> Result<Found, Errno> {
+        if !traits.enterable || !here.place.crossable {
+            return Err(Errno::NOENT);
         }
+        Found::here(fd, &Arc::new(Place::new(traits, true)))
     }
 
     /// The traits of the mount that was crossed between a directory and what was found in it, if one was. Without `/proc`
