@@ -2,8 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use backend::host::os::{Os, Resolving, Roots};
@@ -27,7 +26,9 @@ pub(crate) struct World {
 pub(crate) fn both(test: impl Fn(&World)) {
     for resolving in [Resolving::Probed, Resolving::Stepwise] {
         let world = World::new(resolving);
-        assert_eq!(world.os.resolving() == "name by name", resolving == Resolving::Stepwise);
+        if resolving == Resolving::Probed && world.os.resolving() != "openat2" {
+            skip("openat2 is not whole here");
+        }
         test(&world);
     }
 }
