@@ -8,6 +8,7 @@
 //! follows a symbolic link below a base, whoever swaps it in and whenever. Calls may block unless they take
 //! [`Effort::Cached`]; none is ever made under a lock.
 
+pub mod fixture;
 #[allow(clippy::disallowed_methods, reason = "it is the machine itself")]
 pub mod os;
 
