@@ -254,6 +254,22 @@ fn a_connection_that_ends_midway_costs_the_paths_that_are_left() {
 }
 
 #[test]
+fn a_connection_that_ends_in_a_listing_is_told_of_once() {
+    let root = many("/", (0..50).map(|at| dir(&format!("{at}"), [])).collect());
+    let server = Server::listen("lost", move |mut stream| {
+        let mut wire = cli_toy::Offering::new(cli_toy::session(&root, MSIZE), Offer::Every);
+        hang_up_after(&mut stream, &mut wire, 25);
+    });
+    let words = "the server closed the connection";
+    let listed = text(&ask(&server, &["ls", "-R"]).stderr);
+    assert!(listed.ends_with(&format!(": {words}\n")) && listed.lines().count() == 1, "{listed}");
+    let found = text(&ask(&server, &["stat", "*", "1"]).stderr);
+    let (first, second) = found.split_once('\n').unwrap();
+    assert!(first.ends_with(words), "{found}");
+    assert_eq!(second, "9agents: /1: the connection to the server was lost\n");
+}
+
+#[test]
 fn a_command_line_without_sense_is_a_usage_error() {
     let home = Home::new("usage");
     for (args, words) in [

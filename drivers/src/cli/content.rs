@@ -21,6 +21,9 @@ pub(super) fn cat(desk: &mut Desk, options: &Paths) -> io::Result<()> {
             Ok(paths) => {
                 for path in paths {
                     copy(desk, &mut client, &path, Pace::Ahead, &mut progress)?;
+                    if client.is_lost() {
+                        break;
+                    }
                 }
             }
             Err(error) => desk.complain(&Escaped(bytes), &error)?,

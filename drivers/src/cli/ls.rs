@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use drivers::client::{Client, Escaped, Stat, TreePath};
+use drivers::client::{Client, Entry, Error, Escaped, Stat, TreePath, is_directory};
 use proto::Qid;
 
 use super::arguments::Ls;
@@ -51,6 +51,12 @@ struct Operands {
     directories: Vec<(TreePath, Qid)>,
 }
 
+/// What is in a directory, as far as it is needed.
+enum Entries {
+    Names(Vec<Entry>),
+    Stats(Vec<Stat>),
+}
+
 impl Listing<'_> {
     fn operands(&mut self) -> io::Result<Operands> {
         let mut operands = Operands::default();
@@ -69,6 +75,9 @@ impl Listing<'_> {
                     Ok(stat) => operands.files.push((path.to_string(), stat)),
                     Err(error) => self.desk.complain(&path, &error)?,
                 }
+                if self.client.is_lost() {
+                    break;
+                }
             }
         }
         Ok(operands)
@@ -77,8 +86,8 @@ impl Listing<'_> {
     /// Lists a directory, and with -R those below it. `above` are the directories it is in and itself, by their qids: one that
     /// contains itself would never end.
     fn directory(&mut self, path: &TreePath, above: &mut Vec<u64>) -> io::Result<()> {
-        let stats = match self.client.list_stats(path) {
-            Ok(stats) => stats,
+        let entries = match self.entries(path) {
+            Ok(entries) => entries,
             Err(error) => return self.desk.complain(path, &error),
         };
         if self.headed {
@@ -86,38 +95,62 @@ impl Listing<'_> {
             writeln!(self.desk, "{gap}{path}:")?;
         }
         self.begun = true;
-        let rows: Vec<_> = stats.iter().map(|stat| (Escaped(&stat.name).to_string(), stat)).collect();
-        self.rows(&rows)?;
-        if !self.options.recursive {
-            return Ok(());
-        }
-        for stat in stats.iter().filter(|stat| stat.is_directory()) {
-            let path = path.join(&stat.name);
-            if above.contains(&stat.qid.path) {
-                self.desk.complain(&path, &"a directory that contains itself")?;
-                continue;
+        let below = self.print(entries)?;
+        for Entry { name, qid } in below.into_iter().filter(|_| self.options.recursive) {
+            if self.client.is_lost() {
+                break;
             }
-            if above.len() == DEPTH_MAX {
+            let path = path.join(&name);
+            if above.contains(&qid.path) {
+                self.desk.complain(&path, &"a directory that contains itself")?;
+            } else if above.len() == DEPTH_MAX {
                 self.desk
                     .complain(&path, &format_args!("not listed: more than {DEPTH_MAX} directories deep"))?;
-                continue;
+            } else {
+                above.push(qid.path);
+                self.directory(&path, above)?;
+                above.pop();
             }
-            above.push(stat.qid.path);
-            self.directory(&path, above)?;
-            above.pop();
         }
         Ok(())
     }
 
+    /// What is in a directory: no more than is printed of it.
+    fn entries(&mut self, path: &TreePath) -> Result<Entries, Error> {
+        if self.options.long {
+            self.client.list_stats(path).map(Entries::Stats)
+        } else {
+            self.client.list(path).map(Entries::Names)
+        }
+    }
+
+    /// Prints a listing, and yields the directories in it.
+    fn print(&mut self, entries: Entries) -> io::Result<Vec<Entry>> {
+        let entries = match entries {
+            Entries::Names(entries) => {
+                for entry in &entries {
+                    writeln!(self.desk, "{}", Escaped(&entry.name))?;
+                }
+                entries
+            }
+            Entries::Stats(stats) => {
+                let rows: Vec<_> =
+                    stats.into_iter().map(|stat| (Escaped(&stat.name).to_string(), stat)).collect();
+                self.rows(&rows)?;
+                rows.into_iter().map(|(_, stat)| Entry { name: stat.name, qid: stat.qid }).collect()
+            }
+        };
+        Ok(entries.into_iter().filter(|entry| is_directory(entry.qid)).collect())
+    }
+
     /// One line for each file; the columns are as wide as they must be.
-    fn rows<S: std::borrow::Borrow<Stat>>(&mut self, rows: &[(String, S)]) -> io::Result<()> {
+    fn rows(&mut self, rows: &[(String, Stat)]) -> io::Result<()> {
         if !self.options.long {
             return rows.iter().try_for_each(|(name, _)| writeln!(self.desk, "{name}"));
         }
         let cells: Vec<_> = rows
             .iter()
             .map(|(_, stat)| {
-                let stat = stat.borrow();
                 (Escaped(&stat.user).to_string(), stat.length.to_string(), self.clock.short(stat.mtime))
             })
             .collect();
@@ -127,7 +160,7 @@ impl Listing<'_> {
         let (owners, lengths, times) =
             (width(|cells| &cells.0), width(|cells| &cells.1), width(|cells| &cells.2));
         for ((name, stat), (owner, length, time)) in rows.iter().zip(&cells) {
-            let mode = show::mode(stat.borrow().mode);
+            let mode = show::mode(stat.mode);
             writeln!(self.desk, "{mode} {owner:<owners$} {length:>lengths$} {time:>times$} {name}")?;
         }
         Ok(())

@@ -39,6 +39,9 @@ pub(super) fn run(desk: &mut Desk, options: &Paths) -> io::Result<()> {
                 }
                 Err(error) => desk.complain(&path, &error)?,
             }
+            if client.is_lost() {
+                break;
+            }
         }
     }
     Ok(())

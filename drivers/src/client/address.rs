@@ -5,12 +5,13 @@ use std::fmt;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::wire::Socket;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
+
+use super::wire::{Socket, failure};
 
 /// The address of a server, as `dial(3)` of Plan 9 spells it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -74,7 +75,12 @@ impl fmt::Display for Address {
 }
 
 fn dial_unix(path: &Path) -> io::Result<Socket> {
-    Ok(Socket::new(UnixStream::connect(path)?.into()))
+    let address = SocketAddrUnix::new(path)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // With a full backlog connect(2) waits for as long as a send would (unix(7)).
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(DIAL_TIME))?;
+    connect(&socket, &address).map_err(failure)?;
+    Ok(Socket::new(socket))
 }
 
 fn dial_tcp(host: &str, port: u16) -> io::Result<Socket> {

@@ -79,6 +79,11 @@ impl Client {
         self.dialect
     }
 
+    /// Whether an error has ended the connection, so that every further operation is [`Error::Lost`].
+    pub const fn is_lost(&self) -> bool {
+        self.lost
+    }
+
     /// What the server says of the file at `path`.
     ///
     /// # Errors

@@ -73,8 +73,8 @@ impl Wire for Socket {
     }
 }
 
-/// A socket whose time is up says EAGAIN (socket(7), SO_RCVTIMEO).
-fn failure(errno: Errno) -> io::Error {
+/// What a call on a socket failed with. One whose time is up says EAGAIN (socket(7), SO_RCVTIMEO).
+pub(super) fn failure(errno: Errno) -> io::Error {
     if errno == Errno::AGAIN { io::ErrorKind::TimedOut.into() } else { errno.into() }
 }
 
@@ -90,5 +90,37 @@ impl<K: Kinds> Wire for Inproc<K> {
 
     fn set_patience(&mut self, _: Option<Duration>) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_silent_or_deaf_does_not_hold_us() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let mut wire = Socket::new(ours.into());
+        wire.set_patience(Some(Duration::from_millis(20))).unwrap();
+        let silent = wire.receive(&mut Vec::with_capacity(10)).unwrap_err();
+        assert_eq!(silent.kind(), io::ErrorKind::TimedOut);
+        let deaf = wire.send(&vec![0; 64 << 20]).unwrap_err();
+        assert_eq!(deaf.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn bytes_are_appended_and_the_end_is_told() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (mut ours, mut theirs) = (Socket::new(ours.into()), Socket::new(theirs.into()));
+        theirs.send(b"bytes").unwrap();
+        let mut received = b"some ".to_vec();
+        received.reserve(100);
+        assert_eq!(ours.receive(&mut received).unwrap(), 5);
+        assert_eq!(received, b"some bytes");
+        drop(theirs);
+        assert_eq!(ours.receive(&mut received).unwrap(), 0);
+        assert_eq!(ours.send(b"x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }
