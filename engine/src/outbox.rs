@@ -260,6 +260,14 @@ impl Outbox {
         self.adopt(buf.bytes);
     }
 
+    /// Drops what has not been taken: nobody will read it.
+    pub(crate) fn clear(&mut self) {
+        self.lent = None;
+        self.filled = 0;
+        self.queued -= self.ready.iter().map(|buf| buf.bytes.len()).sum::<usize>();
+        self.ready.clear();
+    }
+
     /// Offers a buffer for batches to be gathered in.
     pub(crate) fn adopt(&mut self, mut bytes: Vec<u8>) {
         if self.batch.is_empty() && bytes.len() >= self.size {

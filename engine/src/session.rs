@@ -242,12 +242,11 @@ impl<K: Kinds> Session<K> {
         self.limit_met.take()
     }
 
-    /// The connection is gone. Every fid is dropped, and the asks the backend still has are abandoned: poll for that,
-    /// and complete them.
+    /// The connection is gone. Every fid is dropped, so is what was still to be sent, and the asks the backend still has
+    /// are abandoned: poll for that, and complete them.
     pub fn disconnect(&mut self) {
-        self.closed = true;
-        self.forget();
-        self.inbox = Inbox::default();
+        self.close();
+        self.outbox.clear();
     }
 
     /// Whether a disconnected session has nothing left with the backend, and may be dropped.
@@ -299,9 +298,16 @@ impl<K: Kinds> Session<K> {
         self.share.covers(self.outbox.queued() + self.kept + bytes)
     }
 
+    /// Ends the session from our side: what has been answered may still be sent.
     fn hang_up(&mut self, why: Hangup) -> Action<K> {
-        self.disconnect();
+        self.close();
         Action::Hangup(why)
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.forget();
+        self.inbox = Inbox::default();
     }
 
     /// Acts on one frame.

@@ -1,0 +1,11 @@
+//! One file for each kind of rule.
+
+mod directory;
+mod file;
+mod flush;
+mod framing;
+mod job;
+mod linux;
+mod pressure;
+mod version;
+mod walk;
