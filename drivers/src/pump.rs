@@ -65,7 +65,7 @@ pub fn pump<K: Kinds>(
                         session.complete(ticket, Some(outcome), None);
                     }
                     Progress::Cold(ask) => hand.cold(ticket, ask, session.apart(ticket)),
-                    Progress::Later(job) => park(session, ticket, job, None, hand),
+                    Progress::Later(job) => park(session, ticket, job, hand),
                 }
             }
             Some(Action::Abandon(ticket)) => {
@@ -85,7 +85,7 @@ pub fn finish<K: Kinds>(session: &mut Session<K>, finished: Finished<K>, hand: &
         End::Outcome(outcome) => {
             session.complete(finished.ticket, outcome, finished.apart);
         }
-        End::Job(job) => park(session, finished.ticket, job, finished.apart, hand),
+        End::Job(job) => park(session, finished.ticket, job, hand),
     }
 }
 
@@ -94,14 +94,11 @@ fn park<K: Kinds>(
     session: &mut Session<K>,
     ticket: Ticket,
     mut job: Box<dyn Job<K>>,
-    apart: Option<Apart>,
     hand: &mut impl Hand<K>,
 ) {
     match session.park(ticket) {
-        Ok(()) => {
-            let apart = apart.unwrap_or_else(|| session.apart(ticket));
-            hand.job(ticket, job, apart);
-        }
+        // A job is lent a smaller room than what it came from, because it may keep it for long.
+        Ok(()) => hand.job(ticket, job, session.apart(ticket)),
         Err(refusal) => {
             job.abandon();
             session.complete(ticket, Some(Err(refusal)), None);
