@@ -11,6 +11,7 @@
 pub mod fixture;
 #[allow(clippy::disallowed_methods, reason = "it is the machine itself")]
 pub mod os;
+pub mod wrap;
 
 use std::sync::Arc;
 
