@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use proto::{Qid, Refusal};
 
 use crate::budget::{Budget, Charge};
-use crate::host::{Errno, File, Host, Kind, Meta, Time};
+use crate::host::{Errno, File, Host, Meta, Time};
 use crate::name::{DATABASE_HEAD_BYTES, Name, Rel, Root, is_database};
 use crate::qid;
 use crate::tree::Turn;
@@ -154,9 +154,6 @@ impl Pins {
             }
         }
         let meta = self.host.stat(pin.root, &pin.rel, turn.effort).map_err(gone)?;
-        if meta.kind != Kind::File {
-            return Err(Refusal::NOT_FOUND.into());
-        }
         let now = Seen::new(&meta, turn);
         if now.path == seen.path {
             pin.refuse_database(&*held.file, seen, now, turn)?;

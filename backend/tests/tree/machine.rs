@@ -258,7 +258,7 @@ impl Host for Machine {
         let inode = self.find(root, rel)?;
         let meta = meta_of(&inode);
         match meta.kind {
-            Kind::File => Ok((Box::new(Opened { machine: self.clone(), inode, path: String::new() }), meta)),
+            Kind::File => Ok((Box::new(Opened { machine: self.clone(), inode }), meta)),
             Kind::Dir => Err(Errno::ISDIR),
             Kind::Link => Err(Errno::NOENT),
             Kind::Other => Err(Errno::PERM),
@@ -270,10 +270,7 @@ impl Host for Machine {
         let inode = self.find(root, rel)?;
         let meta = meta_of(&inode);
         match meta.kind {
-            Kind::Dir => {
-                let path = [root.as_str(), rel.as_str()].join("/").trim_end_matches('/').to_owned();
-                Ok((Box::new(Opened { machine: self.clone(), inode, path }), meta))
-            }
+            Kind::Dir => Ok((Box::new(Opened { machine: self.clone(), inode }), meta)),
             Kind::Link => Err(Errno::NOENT),
             Kind::File | Kind::Other => Err(Errno::NOTDIR),
         }
@@ -311,8 +308,15 @@ impl Host for Machine {
 struct Opened {
     machine: Machine,
     inode: Shared,
-    /// Of a directory.
-    path: String,
+}
+
+impl Opened {
+    /// Where an open directory is now.
+    fn path(&self) -> Result<String, Errno> {
+        let world = self.machine.world();
+        let here = world.paths.iter().find(|(_, inode)| Arc::ptr_eq(inode, &self.inode));
+        here.map(|(path, _)| path.clone()).ok_or(Errno::NOENT)
+    }
 }
 
 impl Drop for Opened {
@@ -344,7 +348,7 @@ impl File for Opened {
 impl Dir for Opened {
     fn names(&self, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Errno> {
         self.machine.called("names", None)?;
-        let below = format!("{}/", self.path);
+        let below = format!("{}/", self.path()?);
         let names: Vec<String> = {
             let world = self.machine.world();
             let below = world.paths.keys().filter_map(|path| path.strip_prefix(&below));
@@ -357,6 +361,7 @@ impl Dir for Opened {
 
     fn stat(&self, name: Name<'_>) -> Result<Meta, Errno> {
         self.machine.called("entry", None)?;
-        Ok(meta_of(&self.machine.world().look(&format!("{}/{}", self.path, name.as_str()))?))
+        let path = format!("{}/{}", self.path()?, name.as_str());
+        Ok(meta_of(&self.machine.world().look(&path)?))
     }
 }

@@ -158,6 +158,19 @@ fn what_stands_there_now_is_not_read_unless_it_is_a_plain_file() {
 }
 
 #[test]
+fn a_file_without_a_name_is_gone_whatever_its_ctime() {
+    let machine = with_notes(&"x".repeat(100));
+    machine.link(NOTES, "codex/aside");
+    let mut client = Client::new(&machine);
+    let open = stale(&mut client, NOTES);
+    let ctime = machine.meta(NOTES).ctime;
+    machine.remove(NOTES);
+    machine.inode("codex/aside", |inode| inode.meta.ctime = ctime);
+    assert_eq!(machine.meta("codex/aside").nlink, 0);
+    assert_eq!(client.read(&open, 0, 4).unwrap_err(), Refusal::NOT_FOUND);
+}
+
+#[test]
 fn a_touched_file_is_resolved_again_and_stays() {
     let machine = with_notes(&"x".repeat(1000));
     let mut client = Client::new(&machine);
@@ -258,6 +271,39 @@ fn an_open_file_that_becomes_a_database_stops_being_served() {
         Refusal::HIDDEN_DATABASE,
         "nor one that takes its place"
     );
+}
+
+#[test]
+fn a_database_of_the_short_list_stays_open_as_it_moves() {
+    let machine = Machine::new();
+    machine.file("hermes/state.db", DATABASE);
+    let mut client = Client::new(&machine);
+    let open = stale(&mut client, "hermes/state.db");
+    machine.append("hermes/state.db", b"!");
+    assert_eq!(client.read(&open, 16, 4).unwrap(), b" and");
+}
+
+#[test]
+fn a_database_is_known_though_its_size_and_times_are_those_of_the_text_before_it() {
+    let text = "x".repeat(DATABASE.len());
+    // Another file of one version: its identity tells.
+    let machine = with_notes(&text);
+    let mut client = Client::new(&machine);
+    let open = stale(&mut client, NOTES);
+    let mtime = machine.meta(NOTES).mtime;
+    machine.file(NOTES, DATABASE);
+    machine.inode(NOTES, |inode| inode.meta.mtime = mtime);
+    assert_eq!(client.read(&open, 0, 4).unwrap_err(), Refusal::HIDDEN_DATABASE);
+
+    // The same file, written again within one tick of the clock.
+    let machine = with_notes(&text);
+    machine.inode(NOTES, |inode| inode.meta.ctime.sec = START.wall_ns / 1_000_000_000);
+    let mut client = Client::new(&machine);
+    let open = stale(&mut client, NOTES);
+    let before = machine.meta(NOTES);
+    machine.write(NOTES, |bytes| bytes.copy_from_slice(DATABASE));
+    machine.inode(NOTES, |inode| inode.meta = before);
+    assert_eq!(client.read(&open, 0, 4).unwrap_err(), Refusal::HIDDEN_DATABASE);
 }
 
 #[test]

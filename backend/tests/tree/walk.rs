@@ -440,6 +440,8 @@ fn what_is_not_at_hand_comes_back_whole() {
     assert_eq!((qids.len(), end.is_some(), client.cold), (4, true, 1));
     client.find("README").unwrap();
     assert_eq!(client.cold, 1, "a static entry waits for nothing");
+    let target = client.find("claude/projects").unwrap().0;
+    assert_eq!((client.cold, target.path >> 63), (2, 0), "what would wait is not taken for missing");
 }
 
 #[test]
