@@ -151,14 +151,14 @@ impl Names {
             return Err(Refusal::LISTING_TOO_LARGE);
         }
         if self.bytes.capacity() - self.bytes.len() < 1 + name.len() {
-            let more = self.bytes.capacity().clamp(BLOCK_BYTES, limit);
+            let more = self.bytes.capacity().clamp(LEAST_STEP_BYTES, MOST_STEP_BYTES);
             self.pay(more)?;
             self.bytes.reserve_exact(more);
         }
         if self.starts.len() == self.starts.capacity() {
-            let more = self.starts.capacity().clamp(BLOCK_BYTES / START_BYTES, limit);
-            self.pay(more * START_BYTES)?;
-            self.starts.reserve_exact(more);
+            let more = (self.starts.capacity() * START_BYTES).clamp(LEAST_STEP_BYTES, MOST_STEP_BYTES);
+            self.pay(more)?;
+            self.starts.reserve_exact(more / START_BYTES);
         }
         self.starts.push(self.bytes.len() as u32);
         self.bytes.push(name.len() as u8);
@@ -205,8 +205,10 @@ const DIRECTORY_NAMES_BYTES: usize = 16 << 20;
 const ALL_NAMES_BYTES: usize = 64 << 20;
 /// What an index into the names takes.
 const START_BYTES: usize = size_of::<u32>();
-/// The first step in which room for names is taken; later steps double it.
-const BLOCK_BYTES: usize = 1 << 10;
+/// Room for names is taken in steps that double what is there, between these. They stay small beside the bounds, so
+/// that a listing is not refused for room that it does not use.
+const LEAST_STEP_BYTES: usize = 1 << 10;
+const MOST_STEP_BYTES: usize = 1 << 18;
 
 // A name's length is kept in one byte.
 const _: () = assert!(Name::MAX_BYTES <= u8::MAX as usize);

@@ -184,11 +184,14 @@ impl Mirrors {
         let mut end = from.clone();
         let mut hidden = false;
         while let Some(name) = names.next_if(|name| *name != b"..") {
-            let Some(name) = Name::vet(name, from.root()) else {
-                hidden = true;
-                break;
-            };
-            end.rel = end.rel.join(name);
+            let room = PATH_BYTES.saturating_sub(end.rel.as_str().len());
+            match Name::vet(name, from.root()).filter(|name| name.as_bytes().len() < room) {
+                Some(name) => end.rel = end.rel.join(name),
+                None => {
+                    hidden = true;
+                    break;
+                }
+            }
         }
         let first = from.rel.depth();
         let mut dir = from.dir;
@@ -202,6 +205,10 @@ impl Mirrors {
         if hidden { Err(Refusal::NOT_FOUND.into()) } else { Ok(Mirrored { dir, ..end }) }
     }
 }
+
+/// The longest path: `PATH_MAX` of `<linux/limits.h>`. No call takes a longer one, so nothing is found there; and a
+/// client cannot have paths put together that no file has.
+const PATH_BYTES: usize = 4096;
 
 /// Everything that is mirrored.
 static MOUNTS: [Mounted; 12] = [

@@ -68,7 +68,7 @@ impl Seen {
 enum Check {
     /// The path still leads to this file.
     Same,
-    /// It leads to another, which is open now.
+    /// It leads to another.
     Replaced,
 }
 
@@ -106,29 +106,28 @@ impl Pins {
 
     /// Reads at an offset until `buf` is full or the file ends.
     pub(crate) fn read(&self, pin: &Pin, buf: &mut [u8], offset: u64, turn: Turn) -> Result<usize, Halt> {
-        for _ in 0..MOST_REPLACEMENTS {
-            let state = pin.lock().clone();
-            let Some(held) = &state.held else {
-                return self.read_once(pin, state.seen, buf, offset, turn);
-            };
-            if !pin.is_fresh(turn) && self.check(pin, held, state.seen, turn)? == Check::Replaced {
-                continue;
-            }
-            let read = held.file.read_at(buf, offset, turn.effort)?;
-            if read == buf.len() {
-                return Ok(read);
-            }
-            // Whatever a check that failed saw, the next read is not to be answered on the strength of an older one.
-            pin.fresh_until_ns.store(0, Ordering::Relaxed);
-            if self.check(pin, held, state.seen, turn)? == Check::Same {
-                return Ok(read);
-            }
+        let State { held, seen } = pin.lock().clone();
+        let Some(held) = held else {
+            return self.read_anew(pin, seen, buf, offset, turn);
+        };
+        if !pin.is_fresh(turn) && self.check(pin, &held, seen, turn)? == Check::Replaced {
+            return self.read_anew(pin, seen, buf, offset, turn);
         }
-        Err(Refusal::IO.into())
+        let read = held.file.read_at(buf, offset, turn.effort)?;
+        if read == buf.len() {
+            return Ok(read);
+        }
+        // Whatever a check that failed saw, the next read is not to be answered on the strength of an older one.
+        pin.fresh_until_ns.store(0, Ordering::Relaxed);
+        match self.check(pin, &held, seen, turn)? {
+            Check::Same => Ok(read),
+            Check::Replaced => self.read_anew(pin, seen, buf, offset, turn),
+        }
     }
 
-    /// Without a descriptor: opens, reads, and keeps it if there is room for it now.
-    fn read_once(
+    /// Opens what the path leads to now, reads, and keeps it if there is room for a descriptor. A read that comes up
+    /// short is checked already: the path led to this file while the request was being answered.
+    fn read_anew(
         &self,
         pin: &Pin,
         seen: Seen,
@@ -136,15 +135,16 @@ impl Pins {
         offset: u64,
         turn: Turn,
     ) -> Result<usize, Halt> {
-        let (file, now) = self.reopen(pin, seen, turn)?;
+        let (file, meta) = self.host.open(pin.root, &pin.rel, turn.effort).map_err(gone)?;
+        let now = Seen::new(&meta, turn);
+        pin.refuse_database(&*file, seen, now, turn)?;
         let read = file.read_at(buf, offset, turn.effort)?;
         let held = self.hold(file);
         pin.turn_into(held, now, turn);
         Ok(read)
     }
 
-    /// Whether the path still leads to `held`, when the last check saw `seen`. If it leads to another file, that one
-    /// takes its place.
+    /// Whether the path still leads to `held`, when the last check saw `seen`.
     fn check(&self, pin: &Pin, held: &Arc<Held>, seen: Seen, turn: Turn) -> Result<Check, Halt> {
         if held.file.tells_replacement() && seen.settled {
             let meta = held.file.meta()?;
@@ -155,21 +155,12 @@ impl Pins {
         }
         let meta = self.host.stat(pin.root, &pin.rel, turn.effort).map_err(gone)?;
         let now = Seen::new(&meta, turn);
-        if now.path == seen.path {
-            pin.refuse_database(&*held.file, seen, now, turn)?;
-            pin.still(held, now, turn);
-            return Ok(Check::Same);
+        if now.path != seen.path {
+            return Ok(Check::Replaced);
         }
-        let (file, now) = self.reopen(pin, seen, turn)?;
-        pin.turn_into(self.hold(file), now, turn);
-        Ok(Check::Replaced)
-    }
-
-    fn reopen(&self, pin: &Pin, seen: Seen, turn: Turn) -> Result<(Box<dyn File>, Seen), Halt> {
-        let (file, meta) = self.host.open(pin.root, &pin.rel, turn.effort).map_err(gone)?;
-        let now = Seen::new(&meta, turn);
-        pin.refuse_database(&*file, seen, now, turn)?;
-        Ok((file, now))
+        pin.refuse_database(&*held.file, seen, now, turn)?;
+        pin.still(held, now, turn);
+        Ok(Check::Same)
     }
 
     fn hold(&self, file: Box<dyn File>) -> Option<Arc<Held>> {
@@ -235,5 +226,3 @@ const FRESH_NS: u64 = 100_000_000;
 /// Two changes within one tick of the kernel's coarse clock bear one ctime. Ticks last at most 10 ms (CONFIG_HZ=100);
 /// the rest is for filesystems that round.
 const TICK_NS: i64 = 2_000_000_000;
-/// How often a file may be replaced during one read before that is an error.
-const MOST_REPLACEMENTS: usize = 8;

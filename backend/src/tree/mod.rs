@@ -69,7 +69,7 @@ impl Place {
         }
     }
 
-    /// How many steps below `/`. A client's path of more names than 16 bits count is longer than any filesystem's.
+    /// How many steps below `/`. Paths are far too short to pass what 16 bits count.
     pub(crate) fn depth(&self) -> u16 {
         let depth = match self {
             Self::Fixed(fixed) => fixed.depth(),

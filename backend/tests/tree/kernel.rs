@@ -1,10 +1,12 @@
 //! The tree over real directories: what the machine in memory may have got too right.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use backend::host::os::{Os, Resolving, Roots};
 use proto::Refusal;
@@ -53,6 +55,7 @@ fn real_files_list_stat_and_read() {
     fs::write(homes.at("hermes/auth.json"), "secret").unwrap();
     fs::create_dir(homes.at("hermes/a")).unwrap();
     symlink("b.md", homes.at("hermes/link")).unwrap();
+    fs::write(homes.0.join("hermes").join(OsStr::from_bytes(b"latin-\xe9")), "").unwrap();
     fs::hard_link(homes.at("hermes/b.md"), homes.at("hermes/a/hard")).unwrap();
     let mut client = homes.client();
     assert_eq!(client.names("hermes"), ["a", "b.md"]);
@@ -118,6 +121,33 @@ fn a_real_database_is_known_by_its_head() {
     client.pass_ms(101);
     assert_eq!(client.read(&open, 0, 2).unwrap_err(), Refusal::HIDDEN_DATABASE);
     assert_eq!(client.open_path("hermes/innocent").unwrap_err(), Refusal::HIDDEN_DATABASE);
+}
+
+#[test]
+fn reads_beside_a_replacement_see_one_file_or_the_other() {
+    let homes = Homes::new();
+    let save = |byte: u8| {
+        fs::write(homes.at("hermes/new"), vec![byte; 4096]).unwrap();
+        fs::rename(homes.at("hermes/new"), homes.at("hermes/notes.md")).unwrap();
+    };
+    save(b'a');
+    let mut client = homes.client();
+    let open = client.open_path("hermes/notes.md").unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for turn in 0..200 {
+                save(b'a' + turn % 26);
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        while !done.load(Ordering::Relaxed) {
+            // Longer than the file: each read is checked before it is answered.
+            let read = client.read(&open, 0, 5000).unwrap();
+            assert_eq!(read, vec![read[0]; 4096]);
+        }
+    });
+    assert_eq!(client.read(&open, 0, 5000).unwrap(), vec![b'a' + 199 % 26; 4096]);
 }
 
 #[test]

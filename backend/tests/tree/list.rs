@@ -167,6 +167,27 @@ fn a_listing_is_complete_or_an_error() {
 }
 
 #[test]
+fn names_past_a_limit_are_an_error_that_names_the_limit() {
+    let machine = Machine::new();
+    let fill = |path: &str, range: std::ops::Range<u32>| {
+        for n in range {
+            machine.file(&format!("{path}/{n:0255}"), "");
+        }
+    };
+    // Each takes 260 bytes of the 16 MiB.
+    fill("hermes", 0..60_000);
+    let mut client = Client::new(&machine);
+    let open = client.open_path("hermes").unwrap();
+    let held: Vec<_> = (0..4).map(|_| client.list(&open, 0, 300).unwrap()).collect();
+    assert_eq!(client.list(&open, 0, 300).unwrap_err(), Refusal::LISTINGS_TOO_LARGE);
+    drop(held);
+    fill("hermes", 60_000..64_527);
+    assert!(client.list(&open, 0, 300).is_ok());
+    fill("hermes", 64_527..64_528);
+    assert_eq!(client.list(&open, 0, 300).unwrap_err(), Refusal::LISTING_TOO_LARGE);
+}
+
+#[test]
 fn without_a_snapshot_there_is_no_middle() {
     let mut client = Client::new(&crowded(3));
     let open = client.open_path("hermes").unwrap();

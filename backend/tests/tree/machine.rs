@@ -129,9 +129,7 @@ impl Machine {
         self.remove(to);
         let mut world = self.world();
         let now = world.tick();
-        let below = format!("{from}/");
-        let moved: Vec<String> =
-            world.paths.keys().filter(|path| **path == from || path.starts_with(&below)).cloned().collect();
+        let moved = world.at_and_below(from);
         for path in moved {
             let inode = world.paths.remove(&path).unwrap();
             if path == from {
@@ -151,16 +149,12 @@ impl Machine {
     pub(crate) fn remove(&self, path: &str) {
         let mut world = self.world();
         let now = world.tick();
-        let below = format!("{path}/");
-        world.paths.retain(|at, inode| {
-            let gone = at == path || at.starts_with(&below);
-            if gone {
-                let mut inode = inode.lock().unwrap();
-                inode.meta.nlink -= 1;
-                inode.meta.ctime = now;
-            }
-            !gone
-        });
+        for path in world.at_and_below(path) {
+            let inode = world.paths.remove(&path).unwrap();
+            let mut inode = inode.lock().unwrap();
+            inode.meta.nlink -= 1;
+            inode.meta.ctime = now;
+        }
     }
 
     /// Does something at the next call of a name, just before it is answered.
@@ -204,6 +198,12 @@ impl World {
     fn tick(&mut self) -> Time {
         self.clock.nsec += 1000;
         self.clock
+    }
+
+    fn at_and_below(&self, path: &str) -> Vec<String> {
+        // `0` is what follows `/`.
+        let below = self.paths.range(format!("{path}/")..format!("{path}0")).map(|(path, _)| path);
+        self.paths.get_key_value(path).map(|(path, _)| path).into_iter().chain(below).cloned().collect()
     }
 
     fn look(&self, path: &str) -> Result<Shared, Errno> {
@@ -348,13 +348,11 @@ impl File for Opened {
 impl Dir for Opened {
     fn names(&self, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Errno> {
         self.machine.called("names", None)?;
-        let below = format!("{}/", self.path()?);
-        let names: Vec<String> = {
-            let world = self.machine.world();
-            let below = world.paths.keys().filter_map(|path| path.strip_prefix(&below));
-            // Backwards: a directory's order is nobody's.
-            below.filter(|name| !name.contains('/')).rev().map(str::to_owned).collect()
-        };
+        let path = self.path()?;
+        let below = self.machine.world().at_and_below(&path);
+        let names = below.iter().filter_map(|at| at.strip_prefix(&path)?.strip_prefix('/'));
+        // Backwards: a directory's order is nobody's.
+        let names: Vec<&str> = names.filter(|name| !name.contains('/')).rev().collect();
         names.iter().all(|name| each(name.as_bytes()));
         Ok(())
     }

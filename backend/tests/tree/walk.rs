@@ -2,6 +2,7 @@
 
 use backend::Node;
 use backend::host::{Errno, Kind};
+use proptest::prelude::*;
 use proto::{QTDIR, Qid, Refusal};
 
 use crate::client::Client;
@@ -481,4 +482,82 @@ fn an_aname_that_is_no_directory_is_refused() {
     assert_eq!(refused(client.attach("/pid/x")), Refusal::NOT_A_DIRECTORY);
     assert_eq!(refused(client.attach(&"x/".repeat(30_000))), Refusal::NOT_FOUND);
     assert_eq!(refused(client.attach(&format!("/hermes/{}", "x/".repeat(30_000)))), Refusal::NOT_FOUND);
+}
+
+#[test]
+fn a_path_longer_than_the_kernel_takes_does_not_exist() {
+    let machine = Machine::new();
+    let mut path = "hermes".to_owned();
+    let long = "d".repeat(200);
+    while path.len() < 4300 {
+        path = format!("{path}/{long}");
+        machine.dir(&path);
+    }
+    let mut client = Client::new(&machine);
+    let mut node = client.node("hermes");
+    let mut length = 0;
+    let refusal = loop {
+        machine.world().calls.clear();
+        match client.walk(&node, &long) {
+            Ok((_, end)) => (node, length) = (end.unwrap(), length + 201),
+            Err(refusal) => break refusal,
+        }
+    };
+    assert_eq!((refusal, length / 201), (Refusal::NOT_FOUND, 4096 / 201));
+    assert!(machine.world().calls.is_empty());
+}
+
+/// What one walk says, name by name, from a root that walks may not leave.
+fn stepwise(client: &mut Client, root: &Node, names: &[&str]) -> (Vec<Qid>, bool) {
+    let (mut node, mut qids) = (root.clone(), Vec::new());
+    for name in names {
+        match client.walk(&node, name) {
+            Ok((qid, Some(end))) => {
+                qids.extend(qid);
+                node = end;
+            }
+            Ok(_) | Err(_) => return (qids, false),
+        }
+    }
+    (qids, true)
+}
+
+proptest! {
+    #[test]
+    fn a_walk_of_many_names_is_that_many_walks(
+        aname in prop::sample::select(&["", "/claude", "/skills/claude", "/claude/projects/-home-me", "/active"][..]),
+        names in prop::collection::vec(prop::sample::select(&[
+            "..", "..", "..", "claude", "skills", "projects", "-home-me", "memory", "1.jsonl", "brew", "active", "omp",
+            "nope", "auth", "", "pid",
+        ][..]), 1..=16),
+    ) {
+        let mut client = Client::new(&furnished());
+        let (_, root) = client.attach(aname).unwrap();
+        let (qids, whole) = stepwise(&mut client, &root, &names);
+        match client.walk(&root, &names.join("/")) {
+            Ok((at_once, end)) => prop_assert_eq!((at_once, end.is_some()), (qids, whole)),
+            Err(_) => prop_assert!(qids.is_empty()),
+        }
+    }
+
+    #[test]
+    fn what_resolves_is_what_lists(
+        names in prop::collection::btree_set(
+            prop::sample::select(&[
+                "notes", "author-notes", "token", "a.key", "a.keys", "state.db", "x.db", ".env", "env", "config.toml",
+                "configs", ".git", "git", "x~", "x.tmp", "pairing", "\u{17f}ecret", "é", " ", "webhook-1", "links",
+            ][..]),
+            0..12,
+        ),
+        kinds in prop::collection::vec(prop::sample::select(&[Kind::File, Kind::Dir, Kind::Link, Kind::Other][..]), 12),
+    ) {
+        let machine = Machine::new();
+        for (name, kind) in names.iter().zip(kinds) {
+            machine.make(&format!("hermes/{name}"), kind, b"");
+        }
+        let mut client = Client::new(&machine);
+        let resolved: Vec<&str> =
+            names.iter().copied().filter(|name| client.find(&format!("hermes/{name}")).is_ok()).collect();
+        prop_assert_eq!(client.names("hermes"), resolved);
+    }
 }
