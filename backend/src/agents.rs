@@ -9,7 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use engine::port::{Answer, Ask, Backend, Effort, Now, Path, Progress, Qids, Room};
+use engine::port::{Answer, Ask, Backend, Effort, Job, Now, Path, Progress, Qids, Room, Step};
 use proto::{Qid, Refusal};
 
 use crate::active::{self, Active};
@@ -32,7 +32,11 @@ pub struct Limits {
 }
 
 /// The agents tree of one machine.
-pub struct Agents {
+#[derive(Clone)]
+pub struct Agents(Arc<Provinces>);
+
+/// What the tree consists of. A job holds on to it.
+struct Provinces {
     host: Arc<dyn Host>,
     daemon: Daemon,
     fixtures: Fixtures,
@@ -43,8 +47,20 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// The tree of a machine, whose start is now. Nothing of the machine is looked at before somebody asks.
+    /// The tree of a machine, whose start is now, as a daemon serves it: the processes it descends from are not among the
+    /// agents. Nothing of the machine is looked at before somebody asks.
     pub fn new(host: Arc<dyn Host>, limits: Limits) -> Self {
+        Self(Arc::new(Provinces::new(host, limits, false)))
+    }
+
+    /// The same for a command that reads the tree itself and ends: the agent that called it is one like any other.
+    pub fn for_command(host: Arc<dyn Host>, limits: Limits) -> Self {
+        Self(Arc::new(Provinces::new(host, limits, true)))
+    }
+}
+
+impl Provinces {
+    fn new(host: Arc<dyn Host>, limits: Limits, with_ancestors: bool) -> Self {
         let daemon = Daemon { me: host.me(), start: host.now() };
         let descriptors = Budget::new(limits.pinned_descriptors);
         Self {
@@ -53,7 +69,7 @@ impl Agents {
             mirrors: Mirrors::new(Arc::clone(&host)),
             pins: Pins::new(Arc::clone(&host), Arc::clone(&descriptors)),
             listings: Listings::new(Arc::clone(&host), descriptors),
-            active: Active::new(Arc::clone(&host), daemon),
+            active: Active::new(Arc::clone(&host), daemon, with_ancestors),
             host,
         }
     }
@@ -173,7 +189,17 @@ impl Agents {
                 let (pin, qid) = self.pins.open(at.root(), at.rel().clone(), turn)?;
                 (qid, Opened::File(pin))
             }
-            Place::Fixed(_) | Place::Active(_) => {
+            Place::Active(place) => match self.active.transcript(place, turn)? {
+                Some((root, rel)) => {
+                    let (pin, qid) = self.pins.open(root, rel, turn)?;
+                    (qid, Opened::File(pin))
+                }
+                None => {
+                    let text = self.active.text(place, turn)?;
+                    (Active::qid(place, &text), Opened::Text(Text::new(at.clone(), text)))
+                }
+            },
+            Place::Fixed(_) => {
                 let text = self.text(at, turn)?;
                 let qid = Qid { version: qid::content(text.as_bytes()), ..self.facts(at, turn)?.qid };
                 (qid, Opened::Text(Text::new(at.clone(), text)))
@@ -201,7 +227,9 @@ impl Agents {
                 }
                 copy_from(open.latest().as_bytes(), offset, buf)
             }
-            Opened::Dir(_) | Opened::Listing(_) => return Err(Refusal::IS_A_DIRECTORY.into()),
+            Opened::Dir(_) | Opened::Listing(_) | Opened::Active(_) => {
+                return Err(Refusal::IS_A_DIRECTORY.into());
+            }
         };
         Ok(Answer::Bytes(bytes as u32))
     }
@@ -209,7 +237,15 @@ impl Agents {
     fn list(&self, open: &Open, from: u32, room: &mut Room<'_>, turn: Turn) -> Result<Answer<Tree>, Halt> {
         let (next, open) = match open.opened() {
             Opened::Dir(Place::Fixed(dir)) => (self.list_fixed(*dir, from, room, turn)?, None),
-            Opened::Dir(Place::Active(dir)) => (self.active.list(dir, from, turn, room)?, None),
+            Opened::Active(listing) if from > 0 => (self.active.pack(listing, from, turn, room)?, None),
+            Opened::Dir(Place::Active(at)) | Opened::Active(active::Listing { at, .. }) => {
+                if from > 0 {
+                    return Err(Refusal::BAD_OFFSET.into());
+                }
+                let listing = self.active.list(at, turn)?;
+                let next = self.active.pack(&listing, 0, turn, room)?;
+                (next, Some(Open::new(Opened::Active(listing))))
+            }
             // Nothing below waits less than a worker costs: see `listing`.
             Opened::Dir(Place::Mirror(_)) | Opened::Listing(_) if turn.effort == Effort::Cached => {
                 return Err(Halt::Cold);
@@ -245,18 +281,46 @@ impl Agents {
 
 impl Backend<Tree> for Agents {
     fn perform(&self, ask: Ask<Tree>, mut room: Room<'_>, effort: Effort, now: Now) -> Progress<Tree> {
-        match self.answer(&ask, &mut room, Turn { effort, now }) {
+        match self.0.answer(&ask, &mut room, Turn { effort, now, last_try: false }) {
             Ok(answer) => Progress::Done(Ok(answer)),
             Err(Halt::Refused(refusal)) => Progress::Done(Err(refusal)),
             Err(Halt::Cold) if effort == Effort::Cached => Progress::Cold(ask),
             Err(Halt::Cold) => Progress::Done(Err(Refusal::AGAIN)),
+            Err(Halt::Torn) => {
+                let at_ns = now.mono_ns.saturating_add(TORN_NS);
+                Progress::Later(Box::new(Again { tree: Arc::clone(&self.0), ask, at_ns }))
+            }
         }
+    }
+}
+
+/// A request that met a record being written, and asks once more when that is done.
+struct Again {
+    tree: Arc<Provinces>,
+    ask: Ask<Tree>,
+    at_ns: u64,
+}
+
+impl Job<Tree> for Again {
+    fn step(&mut self, mut room: Room<'_>, now: Now) -> Step<Tree> {
+        if now.mono_ns < self.at_ns {
+            return Step::At(self.at_ns);
+        }
+        let turn = Turn { effort: Effort::Full, now, last_try: true };
+        Step::Done(self.tree.answer(&self.ask, &mut room, turn).map_err(|halt| match halt {
+            Halt::Refused(refusal) => refusal,
+            Halt::Cold | Halt::Torn => Refusal::AGAIN,
+        }))
+    }
+
+    fn abandon(&mut self) -> bool {
+        true
     }
 }
 
 impl fmt::Debug for Agents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agents").field("daemon", &self.daemon).finish_non_exhaustive()
+        f.debug_struct("Agents").field("daemon", &self.0.daemon).finish_non_exhaustive()
     }
 }
 
@@ -267,3 +331,6 @@ fn copy_from(text: &[u8], offset: u64, buf: &mut [u8]) -> usize {
     buf[..bytes].copy_from_slice(&rest[..bytes]);
     bytes
 }
+
+/// How long a record that is being rewritten is given (contract 8: it is read again once).
+const TORN_NS: u64 = 50_000_000;

@@ -3,11 +3,13 @@
 mod active;
 mod agents;
 mod budget;
+mod harness;
 pub mod host;
 mod listing;
 mod mirror;
 pub mod name;
 mod pins;
+mod process;
 mod qid;
 mod tree;
 

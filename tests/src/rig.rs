@@ -33,10 +33,8 @@ pub enum Need {
     Counts,
     /// A stream that can be closed in one direction, fills up, and is served beside others.
     Stream,
-    /// A server in a process of its own, whose descriptors can be limited.
+    /// A daemon in a process of its own.
     Process,
-    /// The whole of the real tree, over a real filesystem.
-    Disk,
 }
 
 /// A server that runs over some files.

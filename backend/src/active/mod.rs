@@ -1,111 +1,296 @@
 //! `/active`: what is running right now.
 //!
-//! Owns: the places below `/active` and every question about them. Must not know: mirrors, and how a request came.
+//! Owns: every question about the places below `/active` ([`place`]), and when the process table is scanned ([`scan`]): on a
+//! listing, and on a lookup that misses, never on a read. Must not know: mirrors, how a request came, or anything of one
+//! harness; what is known of one is in [`crate::harness`].
+//!
+//! What is remembered of an agent is what identifies it: harness, pid and start. Everything else is looked up for each
+//! request ([`view`]), and an answer stands only if the process is still the same when it has been made: a pid that was
+//! reused meanwhile is another process. All of it asks `/proc`, where a read can wait for a dying process, so all of it runs
+//! with full effort.
 
-use std::borrow::Cow;
-use std::sync::Arc;
+mod place;
+mod scan;
+mod view;
 
-use engine::port::Room;
-use proto::Refusal;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::host::Host;
-use crate::name::Root;
+use engine::port::{Effort, Room};
+use proto::{QTFILE, Qid, Refusal};
+
+use crate::harness::{self, Scene};
+use crate::host::{Host, Kind};
+use crate::name::{Rel, Root};
+use crate::process;
 use crate::qid;
 use crate::tree::Turn;
 use crate::tree::facts::{self, Daemon, Facts};
 use crate::tree::halt::Halt;
 
-/// A place in `/active`.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Place {
-    /// `/active` itself.
-    Top,
-    /// `/active/<harness>`: the harness whose files are below this root.
-    Harness(Root),
-}
-
-impl Place {
-    /// The directory it is in; `None` for `/active` itself.
-    pub(crate) fn parent(&self) -> Option<Self> {
-        match self {
-            Self::Top => None,
-            Self::Harness(_) => Some(Self::Top),
-        }
-    }
-
-    /// How many steps below `/active`.
-    pub(crate) fn depth(&self) -> usize {
-        match self {
-            Self::Top => 0,
-            Self::Harness(_) => 1,
-        }
-    }
-
-    /// Whether it is a directory.
-    pub(crate) fn is_dir(&self) -> bool {
-        match self {
-            Self::Top | Self::Harness(_) => true,
-        }
-    }
-
-    /// Its entry's name.
-    pub(crate) fn name(&self) -> Cow<'_, str> {
-        match self {
-            Self::Top => Cow::Borrowed(NAME),
-            Self::Harness(root) => Cow::Borrowed(root.as_str()),
-        }
-    }
-}
+pub(crate) use place::Place;
+use place::{Agent, Subagent};
+use scan::{Pass, Table};
+use view::{Value, View};
 
 /// Looks up, lists and reads what is in `/active`.
 pub(crate) struct Active {
     host: Arc<dyn Host>,
     daemon: Daemon,
+    /// Whether the ancestors of this process are listed.
+    with_ancestors: bool,
+    /// What the last scan saw. Replaced as a whole; the lock is never held across a call of the host.
+    table: Mutex<Arc<Table>>,
+    /// The machine's start as the last scan read it; [`UNKNOWN`] before.
+    boot_s: AtomicI64,
+}
+
+/// An open directory of `/active`: its entries when it was read from the beginning.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    /// Where it is, to begin anew.
+    pub(crate) at: Place,
+    entries: Box<[Place]>,
 }
 
 impl Active {
-    /// On one machine.
-    pub(crate) fn new(host: Arc<dyn Host>, daemon: Daemon) -> Self {
-        Self { host, daemon }
+    /// On one machine. A daemon lists none of the processes it descends from, so that it can neither show nor move the tree
+    /// it lives in; `with_ancestors` is for a reader that ends with its command.
+    pub(crate) fn new(host: Arc<dyn Host>, daemon: Daemon, with_ancestors: bool) -> Self {
+        let (table, boot_s) = (Mutex::default(), AtomicI64::new(UNKNOWN));
+        Self { host, daemon, with_ancestors, table, boot_s }
     }
 
     /// The entry of a directory under a name a client spelt.
-    pub(crate) fn child(&self, of: &Place, name: &[u8], _turn: Turn) -> Result<Place, Halt> {
-        let child = match of {
-            Place::Top => HARNESSES.into_iter().find(|root| root.as_str().as_bytes() == name),
-            Place::Harness(_) => None,
+    pub(crate) fn child(&self, of: &Place, name: &[u8], turn: Turn) -> Result<Place, Halt> {
+        let name = str::from_utf8(name).map_err(|_| Refusal::NOT_FOUND)?;
+        let found = match of {
+            Place::Top => HARNESSES.into_iter().map(Place::Harness).find(|child| child.name() == name),
+            Place::Harness(root) => {
+                let pid = process::decimal(name).ok_or(Refusal::NOT_FOUND)?;
+                self.agent(*root, pid, turn)?.map(Place::Agent)
+            }
+            Place::Agent(agent) => agent.children().into_iter().find(|child| child.name() == name),
+            Place::Subagents(agent) => {
+                self.subagents(agent, turn)?.into_iter().find(|child| child.name() == name)
+            }
+            Place::Subagent(_) => files_of(of).into_iter().find(|child| child.name() == name),
+            Place::Field(..)
+            | Place::Transcript(_)
+            | Place::SubagentModel(_)
+            | Place::SubagentTranscript(_) => None,
         };
-        Ok(child.map(Place::Harness).ok_or(Refusal::NOT_FOUND)?)
+        Ok(found.ok_or(Refusal::NOT_FOUND)?)
     }
 
-    /// What a stat record says of a place.
-    pub(crate) fn facts(&self, of: &Place, _turn: Turn) -> Result<Facts, Halt> {
-        let path = match of {
-            Place::Top => qid::derived(&[b"active"]),
-            Place::Harness(root) => qid::derived(&[b"active", root.as_str().as_bytes()]),
-        };
-        Ok(self.daemon.directory(path))
-    }
-
-    /// The text of a file.
-    pub(crate) fn text(&self, of: &Place, _turn: Turn) -> Result<Arc<str>, Halt> {
-        match of {
-            Place::Top | Place::Harness(_) => Err(Refusal::IS_A_DIRECTORY.into()),
+    /// What a stat record says of a place; `NOT_FOUND` once it is not there.
+    pub(crate) fn facts(&self, of: &Place, turn: Turn) -> Result<Facts, Halt> {
+        match of.agent() {
+            None => Ok(self.daemon.directory(of.qid_path())),
+            Some(agent) => self.view(agent, turn, |view| self.facts_in(view, of)),
         }
     }
 
-    /// Packs entries of a directory from index `from` on, as many as fit. Answers the index of the first that was not
-    /// packed.
-    pub(crate) fn list(&self, of: &Place, from: u32, turn: Turn, room: &mut Room<'_>) -> Result<u32, Halt> {
-        let entries = match of {
-            Place::Top => &HARNESSES[..],
-            Place::Harness(_) => &[],
+    /// The text of a derived file, now.
+    pub(crate) fn text(&self, of: &Place, turn: Turn) -> Result<Arc<str>, Halt> {
+        match of.agent() {
+            Some(agent) if !of.is_dir() => self.view(agent, turn, |view| Ok(text_in(view, of)?.text.into())),
+            _ => Err(Refusal::IS_A_DIRECTORY.into()),
+        }
+    }
+
+    /// The identity of a derived file with this text.
+    pub(crate) fn qid(of: &Place, text: &str) -> Qid {
+        Qid { kind: QTFILE, version: qid::content(text.as_bytes()), path: of.qid_path() }
+    }
+
+    /// The file on disk that a place shows, if that is what it does.
+    pub(crate) fn transcript(&self, of: &Place, turn: Turn) -> Result<Option<(Root, Rel)>, Halt> {
+        match of {
+            Place::Transcript(agent) => self.view(agent, turn, |view| {
+                let (rel, _) = view.transcript()?.ok_or(Refusal::NOT_FOUND)?;
+                Ok(Some((agent.root, rel.clone())))
+            }),
+            Place::SubagentTranscript(subagent) => {
+                self.view(&subagent.of, turn, |_| Ok(Some((subagent.of.root, subagent.transcript.clone()))))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Takes the entries of a directory, sorted by name.
+    pub(crate) fn list(&self, at: &Place, turn: Turn) -> Result<Listing, Halt> {
+        let entries = match at {
+            Place::Top => {
+                self.scan(turn)?;
+                HARNESSES.into_iter().map(Place::Harness).collect()
+            }
+            Place::Harness(root) => {
+                let mut agents: Vec<Place> =
+                    self.scan(turn)?.agents(*root).cloned().map(Place::Agent).collect();
+                agents.sort_by(|one, other| one.name().cmp(&other.name()));
+                agents.into()
+            }
+            Place::Agent(agent) => agent.children().into(),
+            Place::Subagents(agent) => self.subagents(agent, turn)?.into(),
+            Place::Subagent(_) => files_of(at).into(),
+            Place::Field(..)
+            | Place::Transcript(_)
+            | Place::SubagentModel(_)
+            | Place::SubagentTranscript(_) => {
+                return Err(Refusal::NOT_A_DIRECTORY.into());
+            }
         };
-        facts::pack(room, &*self.host, from, entries.len(), |index| {
-            let root = entries[index];
-            let facts = self.facts(&Place::Harness(root), turn)?;
-            Ok(Some((root.as_str().into(), facts)))
-        })
+        Ok(Listing { at: at.clone(), entries })
+    }
+
+    /// Packs entries from index `from` on, as many as fit. Answers the index of the first that was not packed. What has
+    /// gone since the listing was taken is left out.
+    pub(crate) fn pack(
+        &self,
+        listing: &Listing,
+        from: u32,
+        turn: Turn,
+        room: &mut Room<'_>,
+    ) -> Result<u32, Halt> {
+        let pack = |room: &mut Room<'_>, facts: &mut dyn FnMut(&Place) -> Result<Facts, Halt>| {
+            facts::pack(room, &*self.host, from, listing.entries.len(), |index| {
+                let entry = &listing.entries[index];
+                match facts(entry) {
+                    Ok(facts) => Ok(Some((entry.name(), facts))),
+                    Err(Halt::Refused(refusal)) if refusal == Refusal::NOT_FOUND => Ok(None),
+                    Err(halt) => Err(halt),
+                }
+            })
+        };
+        match listing.at.agent() {
+            None => pack(room, &mut |entry| self.facts(entry, turn)),
+            // One look at the agent serves all that is in its directory.
+            Some(agent) => self.view(agent, turn, |view| pack(room, &mut |entry| self.facts_in(view, entry))),
+        }
+    }
+
+    /// The live agent of a harness with a pid: one that is remembered, or one that a scan finds.
+    fn agent(&self, root: Root, pid: u32, turn: Turn) -> Result<Option<Arc<Agent>>, Halt> {
+        if turn.effort == Effort::Cached {
+            return Err(Halt::Cold);
+        }
+        let known = self.table().agent(root, pid);
+        match known.filter(|agent| agent.process.stat(&*self.host).is_ok()) {
+            Some(agent) => Ok(Some(agent)),
+            None => Ok(self.scan(turn)?.agent(root, pid)),
+        }
+    }
+
+    /// Scans the process table.
+    fn scan(&self, turn: Turn) -> Result<Arc<Table>, Halt> {
+        if turn.effort == Effort::Cached {
+            return Err(Halt::Cold);
+        }
+        if let Some(boot_s) = process::boot_time_s(&*self.host) {
+            self.boot_s.store(boot_s, Ordering::Relaxed);
+        }
+        let last = self.table();
+        let pass = Pass {
+            host: &*self.host,
+            last: &last,
+            boot_s: self.boot_s().unwrap_or_default(),
+            with_ancestors: self.with_ancestors,
+            last_try: turn.last_try,
+        };
+        let table = pass.take()?;
+        *self.table.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&table);
+        Ok(table)
+    }
+
+    /// Looks at an agent. What `see` makes of it counts only if the process is the same before and after.
+    fn view<T>(
+        &self,
+        agent: &Agent,
+        turn: Turn,
+        see: impl FnOnce(&View<'_>) -> Result<T, Halt>,
+    ) -> Result<T, Halt> {
+        if turn.effort == Effort::Cached {
+            return Err(Halt::Cold);
+        }
+        let boot_s = self.boot_s();
+        let scene = Scene {
+            host: &*self.host,
+            root: agent.root,
+            boot_s: boot_s.unwrap_or_default(),
+            last_try: turn.last_try,
+        };
+        let view = View::new(*agent, scene, boot_s)?;
+        let seen = see(&view)?;
+        view.close()?;
+        Ok(seen)
+    }
+
+    fn facts_in(&self, view: &View<'_>, of: &Place) -> Result<Facts, Halt> {
+        let of_file = |meta| Ok(Facts::of_file(meta).ok_or(Refusal::NOT_FOUND)?);
+        let since =
+            |facts: Facts, at_ns| Facts { mtime_ns: at_ns, atime_ns: at_ns, ctime_ns: at_ns, ..facts };
+        match of {
+            Place::Transcript(_) => of_file(&view.transcript()?.ok_or(Refusal::NOT_FOUND)?.1),
+            Place::Subagent(subagent) | Place::SubagentTranscript(subagent) => {
+                let meta = self.host.stat(subagent.of.root, &subagent.transcript, Effort::Full)?;
+                if meta.kind != Kind::File {
+                    return Err(Refusal::NOT_FOUND.into());
+                }
+                if of.is_dir() {
+                    return Ok(since(self.daemon.directory(of.qid_path()), meta.mtime.ns()));
+                }
+                of_file(&meta)
+            }
+            Place::Subagents(agent)
+                if !harness::of(agent.root).is_some_and(|harness| harness.has_subagents()) =>
+            {
+                Err(Refusal::NOT_FOUND.into())
+            }
+            Place::Field(..) | Place::SubagentModel(_) => {
+                let Value { text, mtime_ns } = text_in(view, of)?;
+                Ok(since(self.daemon.file(of.qid_path(), &text), mtime_ns))
+            }
+            Place::Top | Place::Harness(_) | Place::Agent(_) | Place::Subagents(_) => {
+                Ok(since(self.daemon.directory(of.qid_path()), view.started_ns()))
+            }
+        }
+    }
+
+    fn subagents(&self, agent: &Arc<Agent>, turn: Turn) -> Result<Vec<Place>, Halt> {
+        let found = self.view(agent, turn, |view| view.subagents())?;
+        let place = |subagent: harness::Subagent| {
+            let (name, transcript) = (subagent.name.into(), subagent.transcript);
+            Place::Subagent(Arc::new(Subagent { of: Arc::clone(agent), name, transcript }))
+        };
+        Ok(found.into_iter().map(place).collect())
+    }
+
+    fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn boot_s(&self) -> Option<i64> {
+        Some(self.boot_s.load(Ordering::Relaxed)).filter(|boot_s| *boot_s != UNKNOWN)
+    }
+}
+
+/// The text of a derived file, and when its source changed.
+fn text_in(view: &View<'_>, of: &Place) -> Result<Value, Halt> {
+    match of {
+        Place::Field(_, field) => Ok(view.value(*field)?.ok_or(Refusal::NOT_FOUND)?),
+        Place::SubagentModel(subagent) => view.model_of(&subagent.transcript),
+        _ => Err(Refusal::BAD_FID_USE.into()),
+    }
+}
+
+/// The files of a subagent, sorted by name.
+fn files_of(subagent: &Place) -> Vec<Place> {
+    match subagent {
+        Place::Subagent(subagent) => {
+            vec![Place::SubagentModel(Arc::clone(subagent)), Place::SubagentTranscript(Arc::clone(subagent))]
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -113,3 +298,5 @@ impl Active {
 pub(crate) const NAME: &str = "active";
 /// The harnesses, in the order of their names.
 const HARNESSES: [Root; 5] = [Root::Claude, Root::Codex, Root::Dsh, Root::Hermes, Root::Omp];
+/// No time of boot.
+const UNKNOWN: i64 = i64::MIN;

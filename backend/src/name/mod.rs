@@ -18,7 +18,7 @@ pub use database::{DATABASE_HEAD_BYTES, is_database};
 pub use rel::Rel;
 
 /// A directory that files are opened beneath: the data of one harness, or the process table.
-#[derive(Copy, Clone, Eq, PartialEq, Hash, Debug)]
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
 pub enum Root {
     /// Claude Code, `~/.claude`.
     Claude,

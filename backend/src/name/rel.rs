@@ -8,7 +8,7 @@ use super::Name;
 ///
 /// It holds nothing but [`Name`]s, so it has no `..`, begins with no `/`, and names nothing that the boundary hides
 /// (save what harness code derived). Cloning it is one reference; the base owns nothing.
-#[derive(Clone, Eq, PartialEq, Hash, Debug)]
+#[derive(Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
 pub struct Rel(Option<Arc<str>>);
 
 impl Rel {

@@ -2,6 +2,7 @@
 
 use proto::Refusal;
 
+use crate::harness::Torn;
 use crate::host::Errno;
 
 /// The end of a request that was not answered.
@@ -11,11 +12,19 @@ pub(crate) enum Halt {
     Refused(Refusal),
     /// It would have to wait: the same request again, with full effort.
     Cold,
+    /// It met a record that is being written: the same request once more, a little later.
+    Torn,
 }
 
 impl From<Refusal> for Halt {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
+    }
+}
+
+impl From<Torn> for Halt {
+    fn from(Torn: Torn) -> Self {
+        Self::Torn
     }
 }
 

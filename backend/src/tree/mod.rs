@@ -118,7 +118,7 @@ impl fmt::Debug for Open {
             Opened::File(_) => "File",
             Opened::Text(_) => "Text",
             Opened::Dir(_) => "Dir",
-            Opened::Listing(_) => "Listing",
+            Opened::Listing(_) | Opened::Active(_) => "Listing",
         };
         f.debug_tuple("Open").field(&kind).finish()
     }
@@ -134,6 +134,8 @@ pub(crate) enum Opened {
     Dir(Place),
     /// A mirrored directory with its names.
     Listing(Listing),
+    /// A directory of `/active` with its entries.
+    Active(active::Listing),
 }
 
 /// An open derived file: its text as of Topen or of the last read at offset 0, so that one pass from front to back
@@ -166,4 +168,6 @@ impl Text {
 pub(crate) struct Turn {
     pub(crate) effort: Effort,
     pub(crate) now: Now,
+    /// The request has waited for a record that was being written. What is still torn now is not there.
+    pub(crate) last_try: bool,
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 
+use backend::host::Host;
 use backend::host::os::{Os, Resolving};
 use backend::{Agents, Tree};
 use drivers::client::{self, Address, Cause, Client};
@@ -37,7 +38,7 @@ pub(super) fn connect(dial: &Dial) -> Result<Client, ConnectError> {
     }
     log::init(LevelFilter::WARN);
     let soft = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let (_, tree) = tree(&dial.machine, soft)?;
+    let (_, tree) = tree(&dial.machine, soft, Agents::for_command)?;
     let wire = Box::new(Inproc::new(tree, Limits::DEFAULT));
     Ok(attach(wire)?)
 }
@@ -48,10 +49,12 @@ pub(super) fn posted() -> Option<Address> {
     post::path_of(std::env::var_os("XDG_RUNTIME_DIR").as_deref(), &name).ok().map(Address::Unix)
 }
 
-/// The tree of this machine, and how its files are reached, in words. `descriptors` is how many the process may have.
+/// The tree of this machine, made by `make`, and how its files are reached, in words. `descriptors` is how many the
+/// process may have.
 pub(super) fn tree(
     machine: &Machine,
     descriptors: u64,
+    make: fn(Arc<dyn Host>, backend::Limits) -> Agents,
 ) -> Result<(&'static str, Arc<dyn Backend<Tree>>), RootsError> {
     let roots = roots(&machine.root, |variable| std::env::var_os(variable))?;
     let proc = machine.proc.clone().unwrap_or_else(|| "/proc".into());
@@ -59,7 +62,7 @@ pub(super) fn tree(
     let resolving = host.resolving();
     let pinned = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
     let limits = backend::Limits { pinned_descriptors: usize::try_from(pinned).unwrap_or(usize::MAX) };
-    Ok((resolving, Arc::new(Agents::new(Arc::new(host), limits))))
+    Ok((resolving, Arc::new(make(Arc::new(host), limits))))
 }
 
 fn greet(address: &Address, wire: Box<dyn client::Wire>) -> Result<Client, ConnectError> {

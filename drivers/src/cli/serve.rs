@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use backend::Tree;
+use backend::{Agents, Tree};
 use drivers::blocking;
 use drivers::client::Cause;
 use drivers::inherit::{self, Given, InheritError};
@@ -27,7 +27,7 @@ pub(super) fn run(options: Serve) -> Result<(), ServeError> {
     signals::ignore_hangups(&inherited)?;
     let stop = Stop::on_signals()?;
     let descriptors = inherited.raise_descriptors()?;
-    let (resolving, tree) = tree(&options.machine, descriptors)?;
+    let (resolving, tree) = tree(&options.machine, descriptors, Agents::new)?;
     if let Some(number) = options.fd {
         let stream = inherit::stream(number, options.allow_remote)?;
         return Ok(blocking::serve_one(&tree, stream, &stop, &blocking::Options::default())?);

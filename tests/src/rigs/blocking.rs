@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -17,8 +17,7 @@ use engine::port::Backend;
 
 use crate::disk::Disk;
 use crate::rig::{Need, Received, Rig, Wire, World};
-use crate::rigs::child::Child;
-use crate::rigs::tree::{PINNED, tree};
+use crate::rigs::tree::tree;
 use crate::slow::{Gate, Slow, Slowed};
 use crate::world::{Edit, WorldSpec};
 
@@ -36,12 +35,9 @@ impl Rig for Blocking {
     }
 
     fn start(&self, spec: &WorldSpec) -> Box<dyn World> {
-        if let Some(limit) = spec.descriptor_limit() {
-            return Box::new(Child::start(Disk::new(spec), limit));
-        }
         let disk = Disk::new(spec);
         let (gate, budget) = (Gate::default(), Budget::default());
-        let slow: Arc<dyn Backend<Slowed<Tree>>> = Arc::new(Slow::new(tree(&disk, PINNED), gate.clone()));
+        let slow: Arc<dyn Backend<Slowed<Tree>>> = Arc::new(Slow::new(tree(&disk), gate.clone()));
         let socket = disk.socket();
         let stop = Arc::new(Stop::new().expect("a pipe"));
         let listener = Listener::unix(&socket).expect("a socket");
@@ -65,7 +61,7 @@ struct Served {
 
 impl World for Served {
     fn connect(&self) -> Box<dyn Wire> {
-        Box::new(Socket::connect(&self.socket))
+        Box::new(Socket { stream: UnixStream::connect(&self.socket).expect("a connection") })
     }
 
     fn edit(&self, edit: &Edit) {
@@ -95,13 +91,7 @@ impl Drop for Served {
 
 /// A client's end of a unix socket.
 pub(super) struct Socket {
-    stream: UnixStream,
-}
-
-impl Socket {
-    pub(super) fn connect(path: &Path) -> Self {
-        Self { stream: UnixStream::connect(path).expect("a connection") }
-    }
+    pub(super) stream: UnixStream,
 }
 
 impl Wire for Socket {

@@ -1,7 +1,6 @@
 //! The ways to run the server.
 
 pub mod blocking;
-pub mod child;
 pub mod engine;
 pub mod inproc;
 mod tree;

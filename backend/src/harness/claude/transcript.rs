@@ -1,0 +1,152 @@
+//! What a transcript says about its session: title, model, and whether it was begun by `/clear`.
+
+use std::ops::ControlFlow;
+
+use memchr::memmem;
+use serde_json::Value;
+
+use super::super::Scene;
+use super::super::json::{self, at, is, text};
+use super::super::lines::{self, SEARCH_BYTES, TAIL_BYTES};
+use super::super::text::headline;
+use crate::name::Rel;
+
+/// The last title a person gave, else the last one the harness thought of, else the head of the first prompt. Titles
+/// are written again and again, so the last ones stand near the end.
+pub(super) fn title(scene: &Scene<'_>, rel: &Rel) -> Option<String> {
+    let (file, meta) = scene.open(rel)?;
+    let mut thought = None;
+    let given = lines::from_end(&*file, meta.size, SEARCH_BYTES, |line| {
+        if memmem::find(line, b"-title").is_none() {
+            return ControlFlow::Continue(());
+        }
+        let Some(record) = json::record(line) else { return ControlFlow::Continue(()) };
+        if is(&record, "custom-title")
+            && let Some(title) = text(&record, &["customTitle"])
+        {
+            return ControlFlow::Break(title.to_owned());
+        }
+        if thought.is_none() && is(&record, "ai-title") {
+            thought = text(&record, &["aiTitle"]).map(str::to_owned);
+        }
+        ControlFlow::Continue(())
+    });
+    given.or(thought).or_else(|| {
+        lines::from_start(&*file, SEARCH_BYTES, |line| match json::record(line).as_ref().and_then(prompt) {
+            Some(line) => ControlFlow::Break(line),
+            None => ControlFlow::Continue(()),
+        })
+    })
+}
+
+/// The model of the last reply that a model gave.
+pub(super) fn model(scene: &Scene<'_>, rel: &Rel) -> Option<String> {
+    let (file, meta) = scene.open(rel)?;
+    lines::from_end(&*file, meta.size, SEARCH_BYTES, |line| {
+        if memmem::find(line, b"assistant").is_none() {
+            return ControlFlow::Continue(());
+        }
+        let record = json::record(line).filter(|record| is(record, "assistant"));
+        match record.as_ref().and_then(|record| text(record, &["message", "model"])) {
+            Some(model) if model != SYNTHETIC => ControlFlow::Break(model.to_owned()),
+            _ => ControlFlow::Continue(()),
+        }
+    })
+}
+
+/// Whether the first lines hold the command `/clear`.
+pub(super) fn begins_with_clear(scene: &Scene<'_>, rel: &Rel) -> bool {
+    let Some((file, _)) = scene.open(rel) else { return false };
+    lines::from_start(&*file, TAIL_BYTES, |line| {
+        if memmem::find(line, CLEAR.as_bytes()).is_none() {
+            return ControlFlow::Continue(());
+        }
+        let record = json::record(line).filter(|record| is(record, "user") || is(record, "system"));
+        let says = |record: &Value| {
+            spoken(record).any(|text| text.trim_start().starts_with("<command-") && text.contains(CLEAR))
+        };
+        if record.as_ref().is_some_and(says) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .is_some()
+}
+
+/// The head of what a person typed; `None` for all other records, and for commands, which say nothing of a session.
+fn prompt(record: &Value) -> Option<String> {
+    let flag = |name| at(record, &[name]) == Some(&Value::Bool(true));
+    if !is(record, "user") || flag("isMeta") || flag("isCompactSummary") || flag("isSidechain") {
+        return None;
+    }
+    let person = match text(record, &["origin", "kind"]) {
+        Some(kind) => matches!(kind, "human" | "person" | "composer" | "voice-call"),
+        None => text(record, &["promptSource"]) != Some("system"),
+    };
+    let has_result = at(record, &["message", "content"])
+        .and_then(Value::as_array)
+        .is_some_and(|blocks| blocks.iter().any(|block| is(block, "tool_result")));
+    if !person || has_result {
+        return None;
+    }
+    let said = spoken(record).find(|text| !text.trim().is_empty())?;
+    if INJECTED.iter().any(|prefix| said.starts_with(prefix)) { None } else { headline(said) }
+}
+
+/// The texts of a record that has a message: its content, or each text block of it.
+fn spoken(record: &Value) -> impl Iterator<Item = &str> {
+    let content = at(record, &["message", "content"]).or_else(|| at(record, &["content"]));
+    let whole = content.and_then(Value::as_str);
+    let blocks = content.and_then(Value::as_array).into_iter().flatten();
+    whole.into_iter().chain(blocks.filter_map(|block| block.as_str().or_else(|| text(block, &["text"]))))
+}
+
+/// What the harness says in a model's name.
+const SYNTHETIC: &str = "<synthetic>";
+const CLEAR: &str = "<command-name>/clear</command-name>";
+/// How texts begin that are filed as a person's and are not a prompt.
+const INJECTED: &[&str] = &[
+    "<system-reminder>",
+    "<task-notification>",
+    "<local-command-",
+    "<bash-",
+    "<command-",
+    "<teammate-message",
+    "<user-prompt-submit-hook>",
+    "Caveat: The messages below",
+    "[Request interrupted by user",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(record: &str) -> Option<String> {
+        prompt(&json::record(record.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn a_prompt_is_what_a_person_typed() {
+        for (record, expected) in [
+            (r#"{"type":"user","message":{"role":"user","content":"fix it\nplease"}}"#, Some("fix it")),
+            (
+                r#"{"type":"user","message":{"content":[{"type":"image"},{"type":"text","text":" look "}]}}"#,
+                Some("look"),
+            ),
+            (r#"{"type":"user","origin":{"kind":"human"},"message":{"content":"hi"}}"#, Some("hi")),
+            (r#"{"type":"user","origin":{"kind":"peer"},"message":{"content":"hi"}}"#, None),
+            (r#"{"type":"user","promptSource":"system","message":{"content":"hi"}}"#, None),
+            (r#"{"type":"user","isMeta":true,"message":{"content":"hi"}}"#, None),
+            (r#"{"type":"user","isSidechain":true,"message":{"content":"hi"}}"#, None),
+            (r#"{"type":"user","isCompactSummary":true,"message":{"content":"hi"}}"#, None),
+            (
+                r#"{"type":"user","message":{"content":[{"type":"tool_result"},{"type":"text","text":"x"}]}}"#,
+                None,
+            ),
+            (r#"{"type":"user","message":{"content":"<command-name>/model</command-name>"}}"#, None),
+            (r#"{"type":"user","message":{"content":"<task-notification>x"}}"#, None),
+            (r#"{"type":"user","message":{"content":null}}"#, None),
+            (r#"{"type":"assistant","message":{"content":"hi"}}"#, None),
+            (r#"{"type":"progress","data":{"message":{"type":"user","message":{"content":"hi"}}}}"#, None),
+        ] {
+            assert_eq!(said(record).as_deref(), expected, "{record}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! `/active` over a machine of files: a home directory and a process table of a test's own, as `--proc` serves one.
+
+#![allow(clippy::disallowed_methods, reason = "the test makes the machine that the host is asked about")]
+
+mod claude;
+mod client;
+mod codex;
+mod process;
+mod world;
