@@ -16,6 +16,8 @@ extern crate alloc;
 
 mod dispatch;
 mod fid;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod limits;
 mod outbox;
 mod pending;

@@ -107,6 +107,8 @@ pub(crate) struct Outbox {
     parked: usize,
     /// Whose room the batch's tail is.
     lent: Option<Ticket>,
+    /// Buffers that the driver has taken and not yet sent.
+    taken: usize,
     gather: usize,
     /// Length of a new batch: the largest room fits behind all that is gathered before a send is due.
     size: usize,
@@ -122,6 +124,7 @@ impl Outbox {
             promised: 0,
             parked: 0,
             lent: None,
+            taken: 0,
             gather: MIN_GATHER,
             size: MIN_GATHER + SMALL,
         }
@@ -225,7 +228,7 @@ impl Outbox {
             self.batch[self.filled..self.filled + len].copy_from_slice(&bytes[..len]);
             self.filled += len;
         } else {
-            self.close_batch();
+            self.set_aside();
             if len < bytes.len() / 2 {
                 bytes.truncate(len);
                 bytes.shrink_to_fit();
@@ -249,14 +252,21 @@ impl Outbox {
     pub(crate) fn take(&mut self) -> Option<Buf> {
         self.lent = None;
         if self.ready.is_empty() {
-            self.close_batch();
+            if self.taken == 0 {
+                self.close_batch();
+            } else {
+                self.set_aside();
+            }
         }
-        self.ready.pop_front()
+        let buf = self.ready.pop_front()?;
+        self.taken += 1;
+        Some(buf)
     }
 
     /// A buffer has been sent, or never will be.
     pub(crate) fn sent(&mut self, buf: Buf) {
         self.queued -= buf.bytes.len();
+        self.taken -= 1;
         self.adopt(buf.bytes);
     }
 
@@ -288,12 +298,26 @@ impl Outbox {
         if self.batch.len() - self.filled >= need {
             return;
         }
-        self.close_batch();
+        self.set_aside();
         if self.batch.len() < need {
             self.batch = vec![0; need.max(self.size)];
         }
     }
 
+    /// Makes what is gathered ready, so that the batch is empty. If that is little, the batch stays and it is copied: else
+    /// a few bytes would hold a large buffer each time.
+    fn set_aside(&mut self) {
+        if self.filled < self.batch.len() / 2 {
+            let filled = core::mem::take(&mut self.filled);
+            if filled > 0 {
+                self.queue(self.batch[..filled].to_vec(), filled);
+            }
+        } else {
+            self.close_batch();
+        }
+    }
+
+    /// Makes the batch ready as it is.
     fn close_batch(&mut self) {
         if self.filled > 0 {
             let (bytes, len) = (core::mem::take(&mut self.batch), core::mem::take(&mut self.filled));

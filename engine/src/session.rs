@@ -273,6 +273,12 @@ impl<K: Kinds> Session<K> {
         bytes
     }
 
+    /// Bytes received and not acted on.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn buffered(&self) -> usize {
+        self.inbox.len()
+    }
+
     /// Whether one more frame may be acted on.
     fn may_read(&mut self) -> bool {
         self.has_place() && self.may_start()

@@ -1,0 +1,114 @@
+//! Choices taken from bytes, and messages made of them.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use proto::{Dialect, NOFID, Names, Stat, Tmessage};
+
+/// Bytes as a row of choices. Past the end every choice is the first.
+pub(super) struct Script<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Script<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(super) fn byte(&mut self) -> u8 {
+        match self.rest.split_first() {
+            Some((byte, rest)) => {
+                self.rest = rest;
+                *byte
+            }
+            None => 0,
+        }
+    }
+
+    /// A number below a bound, which is at least 1.
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        let wide = if bound > 256 { usize::from(self.byte()) << 8 } else { 0 };
+        (wide | usize::from(self.byte())) % bound
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    fn fid(&mut self) -> u32 {
+        match self.below(8) {
+            7 => NOFID,
+            fid => fid as u32,
+        }
+    }
+
+    /// A whole frame of a dialect.
+    pub(super) fn frame(&mut self, tag: u16, dialect: Dialect) -> Vec<u8> {
+        let mut names = [0; 256];
+        let data = [b'x'; 4000];
+        encoded(&self.message(dialect, &mut names, &data), tag, dialect)
+    }
+
+    fn message<'m>(&mut self, dialect: Dialect, names: &'m mut [u8], data: &'m [u8]) -> Tmessage<'m> {
+        let linux = dialect == Dialect::Linux;
+        let fid = self.fid();
+        match self.below(20) {
+            0 | 1 => Tmessage::Attach {
+                fid,
+                afid: self.pick(&[NOFID, NOFID, 1]),
+                uname: b"u",
+                aname: b"",
+                n_uname: None,
+            },
+            2..=4 => {
+                let count = self.pick(&[0, 1, 1, 2, 3, 16, 17]);
+                let names = Names::pack((0..count).map(|_| &b"name"[..]), names).expect("room");
+                Tmessage::Walk { fid, newfid: self.fid(), names }
+            }
+            5 | 6 if linux => Tmessage::Lopen { fid, flags: self.pick(&[0, 0, 2, 1, 3, proto::O_DIRECTORY]) },
+            5 | 6 => Tmessage::Open { fid, mode: self.pick(&[0, 0, 2, 1, 0x11, 0x40]) },
+            7 | 8 => Tmessage::Read { fid, offset: self.offset(), count: self.count() },
+            9 if linux => Tmessage::Readdir { fid, offset: self.offset(), count: self.count() },
+            9 => Tmessage::Read { fid, offset: 0, count: self.count() },
+            10 => Tmessage::Write { fid, offset: 0, data: &data[..self.below(data.len())] },
+            11 if linux => Tmessage::Getattr { fid, mask: 0 },
+            11 => Tmessage::Stat { fid },
+            12 if linux => Tmessage::Xattrwalk { fid, newfid: self.fid(), name: self.pick(&[b"", b"n"]) },
+            12 => Tmessage::Wstat { fid, stat: Stat { length: self.pick(&[!0, 0]), ..Stat::UNTOUCHED } },
+            13 | 14 => Tmessage::Clunk { fid },
+            15 => Tmessage::Remove { fid },
+            16 if linux => Tmessage::Statfs { fid },
+            16 => Tmessage::Auth { afid: fid, uname: b"u", aname: b"", n_uname: None },
+            17 if linux => {
+                Tmessage::Lock { fid, kind: 0, flags: 0, start: 0, length: 0, proc_id: 0, client_id: b"" }
+            }
+            17 => Tmessage::Create { fid, name: b"n", perm: 0, mode: 0, extension: None },
+            _ => Tmessage::Walk { fid, newfid: fid, names: Names::EMPTY },
+        }
+    }
+
+    pub(super) fn version(&mut self) -> Tmessage<'static> {
+        let version = self.pick(&[&b"9P2000"[..], b"9P2000.u", b"9P2000.L", b"9P2000.x", b"huh"]);
+        Tmessage::Version { msize: self.pick(&[8192, 5000, 4096, 70_000, 600, 100]), version }
+    }
+
+    fn offset(&mut self) -> u64 {
+        self.pick(&[0, 0, 1, 69, 7, 1 << 63, u64::MAX])
+    }
+
+    fn count(&mut self) -> u32 {
+        self.pick(&[0, 1, 100, 5000, u32::MAX])
+    }
+}
+
+/// A whole frame of a message.
+pub(super) fn encoded(message: &Tmessage<'_>, tag: u16, dialect: Dialect) -> Vec<u8> {
+    let mut frame = vec![0; 8192];
+    let size = message.encode(tag, dialect, &mut frame).expect("a message of this dialect, and room for it");
+    frame.truncate(size);
+    frame
+}
