@@ -273,10 +273,10 @@ impl<K: Kinds> Session<K> {
         bytes
     }
 
-    /// Bytes received and not acted on.
+    /// Bytes received and not yet done with.
     #[cfg(any(test, feature = "fuzz"))]
     pub(crate) fn buffered(&self) -> usize {
-        self.inbox.len()
+        self.inbox.len() + self.kept
     }
 
     /// Whether one more frame may be acted on.

@@ -96,6 +96,32 @@ fn small_answers_to_large_reads_do_not_pile_up_memory() {
     }
 }
 
+/// Large and small answers by turns, none of them sent: a few bytes do not hold a batch each.
+#[test]
+fn small_answers_between_large_ones_do_not_pile_up_memory() {
+    for dialect in Dialect::ALL {
+        let mut rig = Rig::with(dialect, 1 << 18, Limits::DEFAULT, Budget::default());
+        rig.walk(0, 1, "big");
+        rig.open(1);
+        rig.hold = true;
+        rig.apart = true;
+        rig.blocked = true;
+        for tag in 0..30 {
+            rig.send(2 * tag, &stat(dialect, 0));
+            rig.send(2 * tag + 1, &read(1, 0, 100_000));
+        }
+        let promised = rig.session.queued();
+        let mut taken = Vec::new();
+        while !rig.held.is_empty() {
+            rig.answer(0);
+            if rig.held.len() % 10 == 0 {
+                taken.extend(rig.session.take());
+            }
+        }
+        assert!(rig.session.queued() <= promised + 2 * batch(1 << 18), "{}", rig.session.queued());
+    }
+}
+
 #[test]
 fn sessions_that_share_too_small_a_budget_all_go_on() {
     for dialect in Dialect::ALL {

@@ -145,10 +145,12 @@ fn fids_are_limited_for_each_connection_and_for_all() {
 #[test]
 fn requests_behind_a_walk_find_what_it_left() {
     for dialect in Dialect::ALL {
-        let mut rig = Rig::new(dialect);
+        let budget = Budget::default();
+        let mut rig = Rig::with(dialect, 8192, Limits::DEFAULT, budget.clone());
         let mut space = [0; 64];
         rig.hold = true;
         rig.send(1, &walk(0, 1, "nope", &mut space));
+        assert_eq!(budget.taken().0, 2);
         rig.send(2, &open(dialect, 1, proto::OREAD));
         rig.send(3, &read(1, 0, 1));
         rig.send(4, &Tmessage::Clunk { fid: 1 });
@@ -160,6 +162,8 @@ fn requests_behind_a_walk_find_what_it_left() {
         assert_eq!(replies.iter().map(crate::rig::Reply::tag).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
         assert!(replies[0].is_refusal(Refusal::NOT_FOUND));
         assert!(replies[1..4].iter().all(|reply| reply.is_refusal(Refusal::UNKNOWN_FID)));
-        assert_eq!(rig.session.fids(), 2);
+        rig.send(6, &walk(0, 2, "nope", &mut space));
+        rig.answer(0);
+        assert_eq!((rig.session.fids(), budget.taken().0), (2, 2));
     }
 }
