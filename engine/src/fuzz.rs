@@ -31,7 +31,7 @@ pub fn session(script: &[u8]) {
         fids: 1 + script.below(6),
         requests: 2 + script.below(15),
         parked: 1 + script.below(8),
-        queued_bytes: 16 * 1024 << script.below(6),
+        queued_bytes: (16 * 1024) << script.below(6),
     };
     let budget = Budget::new(1 + script.below(8), 64 * 1024 * script.below(4));
     let mut run = Run::new(limits, budget.clone());

@@ -114,7 +114,7 @@ fn small_answers_between_large_ones_do_not_pile_up_memory() {
         let mut taken = Vec::new();
         while !rig.held.is_empty() {
             rig.answer(0);
-            if rig.held.len() % 10 == 0 {
+            if rig.held.len().is_multiple_of(10) {
                 taken.extend(rig.session.take());
             }
         }
