@@ -8,10 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use proto::Dialect;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tests::suite::{Case, Table, Verdict};
 use tests::{cases, more, rigs, suite};
 
 fn main() -> ExitCode {
+    if rigs::child::play() {
+        return ExitCode::SUCCESS;
+    }
+    raise_descriptors();
     let arguments = Arguments::from_args();
     let table = Arc::new(Mutex::new(Table::default()));
     let cases: &'static [Case] = [cases::all(), more::all()].concat().leak();
@@ -31,6 +36,13 @@ fn main() -> ExitCode {
         println!("{}", table.print(cases, &rigs));
     }
     conclusion.exit_code()
+}
+
+/// A crowd of clients and the server they crowd live in this one process.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
+        .expect("the hard limit may be had");
 }
 
 fn trial(

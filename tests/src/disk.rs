@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -16,12 +16,13 @@ use backend::host::os::Roots;
 use backend::name::Root;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::world::{Content, Edit, Entry, WorldSpec, fill};
+use crate::world::{Content, Edit, Entry, WorldSpec};
 
-/// A world in a directory of its own, which goes when this is dropped.
+/// A world in a directory of its own, which goes when whoever made it drops it.
 #[derive(Debug)]
 pub struct Disk {
     base: PathBuf,
+    is_ours: bool,
 }
 
 impl Disk {
@@ -34,7 +35,7 @@ impl Disk {
         // Short, because the path of a socket is at most 107 bytes long.
         let base = std::env::temp_dir().join(format!("9t-{}-{number}", std::process::id()));
         fs::create_dir(&base).expect("a temporary directory");
-        let disk = Self { base };
+        let disk = Self { base, is_ours: true };
         for root in Root::HARNESSES.iter().map(|root| root.as_str()).chain(["proc"]) {
             fs::create_dir(disk.base.join(root)).expect("a root");
         }
@@ -42,6 +43,16 @@ impl Disk {
             disk.make(path, entry).unwrap_or_else(|error| panic!("{}: {error}", path.escape_ascii()));
         }
         disk
+    }
+
+    /// The world that another process has made.
+    pub fn of_another(base: PathBuf) -> Self {
+        Self { base, is_ours: false }
+    }
+
+    /// The directory that holds the world.
+    pub fn base(&self) -> &Path {
+        &self.base
     }
 
     /// The roots.
@@ -120,31 +131,30 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // What cannot be removed is left to whoever cleans the temporary directory.
-        let _ = fs::remove_dir_all(&self.base);
+        if self.is_ours {
+            // What cannot be removed is left to whoever cleans the temporary directory.
+            let _ = fs::remove_dir_all(&self.base);
+        }
     }
 }
 
 fn write_content(path: &Path, content: &Content) -> io::Result<()> {
     let mut file = File::create_new(path)?;
-    match *content {
-        Content::Bytes(ref bytes) => file.write_all(bytes),
-        Content::Pattern { seed, len } => {
-            let mut piece = vec![0; PIECE];
-            let mut at = 0;
-            while at < len {
-                let count = (len - at).min(PIECE as u64) as usize;
-                fill(seed, at, &mut piece[..count]);
-                file.write_all(&piece[..count])?;
-                at += count as u64;
-            }
-            Ok(())
+    let mut at =
+        if let Content::Sparse { hole, .. } = content { file.seek(SeekFrom::Start(*hole))? } else { 0 };
+    let mut piece = vec![0; PIECE];
+    loop {
+        let count = content.read_at(at, &mut piece);
+        if count == 0 {
+            return Ok(());
         }
+        file.write_all(&piece[..count])?;
+        at += count as u64;
     }
 }
 
 /// Numbers the worlds of a process.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes of a pattern written at a time.
+/// Bytes written at a time.
 const PIECE: usize = 1 << 20;

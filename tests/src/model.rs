@@ -9,13 +9,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use backend::name::{Name, Root};
+use backend::name::{DATABASE_HEAD_BYTES, Name, Root, is_database};
 use engine::port::{
     Answer, Ask, Backend, Change, Effort, Kinds, Mode, Now, Outcome, Path, Progress, Qids, Room, Stat,
 };
 use proto::{QTDIR, QTFILE, Qid, Refusal};
 
-use crate::world::{Content, Edit, Entry, WorldSpec, fill, mix};
+use crate::world::{Content, Edit, Entry, WorldSpec, mix};
 
 /// The kinds of the naive tree.
 #[derive(Debug)]
@@ -31,6 +31,7 @@ impl Kinds for Naive {
 pub struct Spot {
     base: usize,
     path: Vec<String>,
+    is_dir: bool,
 }
 
 /// An open file or directory.
@@ -118,6 +119,10 @@ impl Disk {
         for root in Root::HARNESSES {
             disk.make(root.as_str().as_bytes(), &Entry::Dir);
         }
+        // These are in the tree whether or not there is anything behind them.
+        for always in ["claude/projects", "codex/sessions"] {
+            disk.make(always.as_bytes(), &Entry::Dir);
+        }
         disk
     }
 
@@ -201,7 +206,7 @@ impl Disk {
             Ask::Read { open, offset } => self.read(&open, offset, room),
             Ask::List { open, from } => self.list(&open, from, room),
             Ask::Write { open, data, .. } => {
-                self.find(&open.spot.path)?;
+                self.at(&open.spot)?;
                 self.control = data.to_vec();
                 Ok(Answer::Wrote(data.len() as u32))
             }
@@ -210,17 +215,20 @@ impl Disk {
 
     fn attach(&self, aname: &[u8]) -> Outcome<Naive> {
         let mut names = aname.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
-        let top = Spot { base: 0, path: Vec::new() };
+        if names.clone().any(|name| name == b"..") {
+            return Err(Refusal::NOT_FOUND);
+        }
+        let top = Spot { base: 0, path: Vec::new(), is_dir: true };
         let spot = names.try_fold(top, |at, name| self.step(&at, name))?;
         let qid = self.find(&spot.path)?.qid();
         if qid.kind != QTDIR {
             return Err(Refusal::NOT_A_DIRECTORY);
         }
-        Ok(Answer::Attached { qid, root: Arc::new(Spot { base: spot.path.len(), path: spot.path }) })
+        Ok(Answer::Attached { qid, root: Arc::new(Spot { base: spot.path.len(), ..spot }) })
     }
 
     fn walk(&self, from: &Spot, names: &Path) -> Outcome<Naive> {
-        self.find(&from.path)?;
+        self.at(from)?;
         let mut qids = Qids::new();
         let mut at = from.clone();
         for name in names.iter() {
@@ -238,19 +246,26 @@ impl Disk {
     }
 
     fn step(&self, at: &Spot, name: &[u8]) -> Result<Spot, Refusal> {
-        if self.find(&at.path)?.qid().kind != QTDIR {
+        if self.at(at)?.qid().kind != QTDIR {
             return Err(Refusal::NOT_A_DIRECTORY);
         }
         let mut next = at.clone();
         if name == b".." {
             if next.path.len() > next.base {
                 next.path.pop();
+                next.is_dir = true;
             }
             return Ok(next);
         }
         next.path.push(String::from_utf8(name.to_vec()).map_err(|_| Refusal::NOT_FOUND)?);
-        self.find(&next.path)?;
+        next.is_dir = self.find(&next.path)?.qid().kind == QTDIR;
         Ok(next)
+    }
+
+    /// What stands at a place, if it still is a directory or still is none.
+    fn at(&self, spot: &Spot) -> Result<Found<'_>, Refusal> {
+        let found = self.find(&spot.path)?;
+        if (found.qid().kind == QTDIR) == spot.is_dir { Ok(found) } else { Err(Refusal::NOT_FOUND) }
     }
 
     /// What a path leads to, if every step of it may be seen.
@@ -259,9 +274,8 @@ impl Disk {
         if first == CONTROL && below.is_empty() {
             return Ok(Found::Control);
         }
-        let root = Root::HARNESSES.into_iter().find(|root| root.as_str() == first);
-        let root = root.ok_or(Refusal::NOT_FOUND)?;
-        if below.iter().any(|name| Name::vet(name.as_bytes(), root).is_none()) {
+        let (root, path) = on_disk(first, below).ok_or(Refusal::NOT_FOUND)?;
+        if path.iter().skip(1).any(|name| Name::vet(name.as_bytes(), root).is_none()) {
             return Err(Refusal::NOT_FOUND);
         }
         let number = self.paths.get(path.join("/").as_bytes()).ok_or(Refusal::NOT_FOUND)?;
@@ -273,7 +287,7 @@ impl Disk {
 
     fn stat(&self, spot: &Spot, mut room: Room<'_>) -> Outcome<Naive> {
         let name = spot.path.last().map_or("/", String::as_str);
-        if room.stat(&self.find(&spot.path)?.stat(name)) {
+        if room.stat(&self.at(spot)?.stat(name)) {
             Ok(Answer::Stat { bytes: room.used() })
         } else {
             Err(Refusal::NAME_TOO_LONG)
@@ -281,16 +295,18 @@ impl Disk {
     }
 
     fn set(&self, spot: &Spot, change: Change) -> Outcome<Naive> {
-        match self.find(&spot.path)? {
+        match self.at(spot)? {
             Found::Control if !change.other => Ok(Answer::Changed),
             _ => Err(Refusal::VIEW),
         }
     }
 
     fn open(&self, spot: Arc<Spot>, mode: Mode) -> Outcome<Naive> {
-        let found = self.find(&spot.path)?;
-        if let Found::File(_, File { kind: Kind::Other, .. }) = found {
-            return Err(Refusal::NOT_REGULAR);
+        let found = self.at(&spot)?;
+        if let Found::File(_, file) = found
+            && file.kind != Kind::Dir
+        {
+            file.may_be_read(&spot.path)?;
         }
         if (mode.write || mode.truncate) && !matches!(found, Found::Control) {
             return Err(Refusal::PERMISSION_DENIED);
@@ -301,23 +317,16 @@ impl Disk {
     }
 
     fn read(&self, open: &Handle, offset: u64, mut room: Room<'_>) -> Outcome<Naive> {
-        let Found::File(_, file) = self.find(&open.spot.path)? else {
+        let Found::File(_, file) = self.at(&open.spot)? else {
             return Ok(Answer::Bytes(0));
         };
-        let space = room.bytes();
-        let count = file.len().saturating_sub(offset).min(space.len() as u64) as usize;
-        match &file.content {
-            Content::Bytes(bytes) if count > 0 => {
-                space[..count].copy_from_slice(&bytes[offset as usize..][..count]);
-            }
-            Content::Bytes(_) => {}
-            Content::Pattern { seed, .. } => fill(*seed, offset, &mut space[..count]),
-        }
-        Ok(Answer::Bytes(count as u32))
+        file.may_be_read(&open.spot.path)?;
+        Ok(Answer::Bytes(file.content.read_at(offset, room.bytes()) as u32))
     }
 
     fn list(&self, open: &Arc<Handle>, from: u32, mut room: Room<'_>) -> Outcome<Naive> {
         let taken = if from == 0 {
+            self.at(&open.spot)?;
             let names = self.names(&open.spot.path)?;
             Some(Arc::new(Handle { spot: Arc::clone(&open.spot), names }))
         } else {
@@ -339,32 +348,69 @@ impl Disk {
 
     /// The names in a directory, sorted by their bytes.
     fn names(&self, path: &[String]) -> Result<Vec<String>, Refusal> {
-        let mut names: Vec<String> = match self.find(path)? {
-            Found::Top => {
-                let roots = Root::HARNESSES.iter().map(|root| root.as_str());
-                roots.chain([CONTROL]).map(str::to_owned).collect()
+        self.find(path)?;
+        let candidates: Vec<String> = match path {
+            [] => {
+                Root::HARNESSES.iter().map(|root| root.as_str()).chain([CONTROL]).map(str::to_owned).collect()
             }
-            _ => {
+            [root] if parts(root).is_some() => {
+                parts(root).unwrap_or_default().iter().map(|part| part.0.to_owned()).collect()
+            }
+            path => {
                 let below = [path.join("/").as_bytes(), b"/"].concat();
-                let inside = self.paths.keys().filter_map(|other| other.strip_prefix(&below[..]));
-                inside
-                    .filter(|rest| !rest.contains(&b'/'))
-                    .filter_map(|name| String::from_utf8(name.to_vec()).ok())
-                    .filter(|name| self.find(&[path, std::slice::from_ref(name)].concat()).is_ok())
-                    .collect()
+                let inside =
+                    self.paths.range(below.clone()..).map_while(|(other, _)| other.strip_prefix(&below[..]));
+                let names = inside.filter(|rest| !rest.contains(&b'/'));
+                names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect()
             }
         };
+        let is_there = |name: &String| self.find(&[path, std::slice::from_ref(name)].concat()).is_ok();
+        let mut names: Vec<String> = candidates.into_iter().filter(is_there).collect();
         names.sort();
         Ok(names)
     }
 }
 
+/// Where a path of the tree lies on the disk, if it is served at all.
+fn on_disk(first: &str, below: &[String]) -> Option<(Root, Vec<String>)> {
+    let root = Root::HARNESSES.into_iter().find(|root| root.as_str() == first)?;
+    let mut path = vec![first.to_owned()];
+    path.extend_from_slice(below);
+    if let (Some(parts), Some(name)) = (parts(first), path.get_mut(1)) {
+        *name = parts.iter().find(|part| part.0 == name)?.1.to_owned();
+    }
+    Some((root, path))
+}
+
+/// What is served of a root that is not served whole: name in the tree, name on the disk.
+fn parts(root: &str) -> Option<&'static [(&'static str, &'static str)]> {
+    match root {
+        "claude" => Some(&[("projects", "projects"), ("skills", "skills"), ("history", "history.jsonl")]),
+        "codex" => Some(&[
+            ("sessions", "sessions"),
+            ("session-index", "session_index.jsonl"),
+            ("history", "history.jsonl"),
+        ]),
+        _ => None,
+    }
+}
+
 impl File {
-    fn len(&self) -> u64 {
-        match &self.content {
-            Content::Bytes(bytes) => bytes.len() as u64,
-            Content::Pattern { len, .. } => *len,
+    /// Whether the file, under the name it has in the tree, may be opened and read.
+    fn may_be_read(&self, path: &[String]) -> Result<(), Refusal> {
+        match self.kind {
+            Kind::File => {}
+            Kind::Dir => return Err(Refusal::IS_A_DIRECTORY),
+            Kind::Link | Kind::Other => return Err(Refusal::NOT_REGULAR),
         }
+        let mut head = [0; DATABASE_HEAD_BYTES];
+        let count = self.content.read_at(0, &mut head);
+        let root =
+            Root::HARNESSES.into_iter().find(|root| path.first().is_some_and(|first| root.as_str() == first));
+        let name =
+            path.last().zip(root).and_then(|(name, root)| Some((Name::vet(name.as_bytes(), root)?, root)));
+        let is_served = name.is_some_and(|(name, root)| name.is_served_database(root));
+        if is_database(&head[..count]) && !is_served { Err(Refusal::HIDDEN_DATABASE) } else { Ok(()) }
     }
 }
 
@@ -385,7 +431,7 @@ impl Found<'_> {
         let qid = self.qid();
         let (length, mtime_s) = match self {
             Self::Top | Self::Control => (0, START_S),
-            Self::File(_, file) if file.kind == Kind::File => (file.len(), file.mtime_s),
+            Self::File(_, file) if file.kind == Kind::File => (file.content.len(), file.mtime_s),
             Self::File(_, file) => (0, file.mtime_s),
         };
         let time_ns = i64::from(mtime_s) * 1_000_000_000;

@@ -2,6 +2,8 @@
 //!
 //! Owns: reading `data/names-hidden.txt` and `data/names-innocent.txt`. Must not know: the rules that decide.
 
+use std::collections::BTreeSet;
+
 /// A name and where the table says something of it.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -18,6 +20,12 @@ impl Line {
     pub fn is_of(&self, root: &str) -> bool {
         self.roots.contains(&root)
     }
+}
+
+/// The lines about a root, each name once: several rules may give the same name as their example.
+pub fn of<'l>(lines: &'l [Line], root: &str) -> Vec<&'l Line> {
+    let mut seen = BTreeSet::new();
+    lines.iter().filter(|line| line.is_of(root) && seen.insert(&line.name)).collect()
 }
 
 /// Names that neither resolve nor list.

@@ -33,8 +33,10 @@ pub enum Need {
     Counts,
     /// A stream that can be closed in one direction, fills up, and is served beside others.
     Stream,
-    /// A daemon in a process of its own.
+    /// A server in a process of its own, whose descriptors can be limited.
     Process,
+    /// The whole of the real tree, over a real filesystem.
+    Disk,
 }
 
 /// A server that runs over some files.

@@ -11,6 +11,7 @@
 #[derive(Clone, Debug, Default)]
 pub struct WorldSpec {
     entries: Vec<(Vec<u8>, Entry)>,
+    descriptors: Option<u64>,
 }
 
 /// What stands at a path.
@@ -41,6 +42,13 @@ pub enum Content {
         seed: u64,
         /// How many bytes.
         len: u64,
+    },
+    /// Nothing but zeros, and then an end.
+    Sparse {
+        /// How many zeros, which take no space.
+        hole: u64,
+        /// What follows them.
+        end: Vec<u8>,
     },
 }
 
@@ -85,6 +93,19 @@ impl WorldSpec {
         self.with(path, Entry::File(Content::Pattern { seed, len }))
     }
 
+    /// With a file that is nearly all hole.
+    #[must_use]
+    pub fn sparse(self, path: impl AsRef<[u8]>, hole: u64, end: impl AsRef<[u8]>) -> Self {
+        self.with(path, Entry::File(Content::Sparse { hole, end: end.as_ref().to_vec() }))
+    }
+
+    /// Served by a process that may have so many descriptors. Only for cases that declare
+    /// [`Need::Process`](crate::rig::Need::Process).
+    #[must_use]
+    pub fn descriptors(self, limit: u64) -> Self {
+        Self { descriptors: Some(limit), ..self }
+    }
+
     /// With anything.
     #[must_use]
     pub fn with(mut self, path: impl AsRef<[u8]>, entry: Entry) -> Self {
@@ -96,19 +117,50 @@ impl WorldSpec {
     pub fn entries(&self) -> impl Iterator<Item = (&[u8], &Entry)> {
         self.entries.iter().map(|(path, entry)| (&path[..], entry))
     }
+
+    /// How many descriptors the server may have, if it is to be a process of its own.
+    pub fn descriptor_limit(&self) -> Option<u64> {
+        self.descriptors
+    }
 }
 
 impl Content {
-    /// All of it. For contents that fit memory comfortably.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        match *self {
-            Self::Bytes(ref bytes) => bytes.clone(),
-            Self::Pattern { seed, len } => {
-                let mut bytes = vec![0; len as usize];
-                fill(seed, 0, &mut bytes);
-                bytes
+    /// How many bytes it is.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Pattern { len, .. } => *len,
+            Self::Sparse { hole, end } => hole + end.len() as u64,
+        }
+    }
+
+    /// Whether it is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies what there is from `offset` on; yields how many bytes.
+    pub fn read_at(&self, offset: u64, out: &mut [u8]) -> usize {
+        let count = self.len().saturating_sub(offset).min(out.len() as u64) as usize;
+        let out = &mut out[..count];
+        match self {
+            Self::Bytes(bytes) if count > 0 => out.copy_from_slice(&bytes[offset as usize..][..count]),
+            Self::Bytes(_) => {}
+            Self::Pattern { seed, .. } => fill(*seed, offset, out),
+            Self::Sparse { hole, end } => {
+                for (place, byte) in (offset..).zip(out) {
+                    *byte = place.checked_sub(*hole).map_or(0, |at| end[at as usize]);
+                }
             }
         }
+        count
+    }
+
+    /// All of it. For contents that fit memory comfortably.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.len() as usize];
+        self.read_at(0, &mut bytes);
+        bytes
     }
 }
 

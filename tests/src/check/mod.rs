@@ -14,7 +14,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use proto::frame::{self, Next};
-use proto::{Dialect, Names, Rmessage, Tmessage};
+use proto::{Dialect, EncodeError, Names, Rmessage, Tmessage};
 
 use crate::rig::{Received, Wire};
 
@@ -316,10 +316,17 @@ impl Debug for Frame {
 
 /// A request as it travels.
 pub fn encode(dialect: Dialect, tag: u16, message: &Tmessage<'_>) -> Vec<u8> {
-    let mut space = vec![0; 128 * 1024];
-    let size = message.encode(tag, dialect, &mut space).expect("a request that can be encoded");
-    space.truncate(size);
-    space
+    let mut space = vec![0; 512];
+    loop {
+        match message.encode(tag, dialect, &mut space) {
+            Ok(size) => {
+                space.truncate(size);
+                return space;
+            }
+            Err(EncodeError::Full) => space.resize(space.len() * 4, 0),
+            Err(error) => panic!("a request that cannot be encoded ({error}): {message:?}"),
+        }
+    }
 }
 
 /// Names for a Twalk.

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -17,7 +17,8 @@ use engine::port::Backend;
 
 use crate::disk::Disk;
 use crate::rig::{Need, Received, Rig, Wire, World};
-use crate::rigs::tree::tree;
+use crate::rigs::child::Child;
+use crate::rigs::tree::{PINNED, tree};
 use crate::slow::{Gate, Slow, Slowed};
 use crate::world::{Edit, WorldSpec};
 
@@ -35,9 +36,12 @@ impl Rig for Blocking {
     }
 
     fn start(&self, spec: &WorldSpec) -> Box<dyn World> {
+        if let Some(limit) = spec.descriptor_limit() {
+            return Box::new(Child::start(Disk::new(spec), limit));
+        }
         let disk = Disk::new(spec);
         let (gate, budget) = (Gate::default(), Budget::default());
-        let slow: Arc<dyn Backend<Slowed<Tree>>> = Arc::new(Slow::new(tree(&disk), gate.clone()));
+        let slow: Arc<dyn Backend<Slowed<Tree>>> = Arc::new(Slow::new(tree(&disk, PINNED), gate.clone()));
         let socket = disk.socket();
         let stop = Arc::new(Stop::new().expect("a pipe"));
         let listener = Listener::unix(&socket).expect("a socket");
@@ -61,7 +65,7 @@ struct Served {
 
 impl World for Served {
     fn connect(&self) -> Box<dyn Wire> {
-        Box::new(Socket { stream: UnixStream::connect(&self.socket).expect("a connection") })
+        Box::new(Socket::connect(&self.socket))
     }
 
     fn edit(&self, edit: &Edit) {
@@ -91,7 +95,13 @@ impl Drop for Served {
 
 /// A client's end of a unix socket.
 pub(super) struct Socket {
-    pub(super) stream: UnixStream,
+    stream: UnixStream,
+}
+
+impl Socket {
+    pub(super) fn connect(path: &Path) -> Self {
+        Self { stream: UnixStream::connect(path).expect("a connection") }
+    }
 }
 
 impl Wire for Socket {

@@ -26,7 +26,8 @@ impl Rig for Engine {
     fn declines(&self) -> &'static [(Need, &'static str)] {
         &[
             (Need::Stream, "there is no stream: bytes are handed over by a call"),
-            (Need::Process, "there is no daemon: the engine runs in the test"),
+            (Need::Process, "there is no server process: the engine runs in the test"),
+            (Need::Disk, "the naive tree is in memory, and has the mirrored roots only"),
         ]
     }
 

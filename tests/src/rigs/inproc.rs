@@ -10,7 +10,7 @@ use engine::port::Backend;
 
 use crate::disk::Disk;
 use crate::rig::{Need, Received, Rig, Wire, World};
-use crate::rigs::tree::tree;
+use crate::rigs::tree::{PINNED, tree};
 use crate::world::{Edit, WorldSpec};
 
 /// The rig.
@@ -28,13 +28,13 @@ impl Rig for InProcess {
             (Need::Control, "no file is writable without an agent that may be moved"),
             (Need::Counts, "each connection has a budget of its own, which nobody can look at"),
             (Need::Stream, "there is no stream: bytes are handed over by a call"),
-            (Need::Process, "there is no daemon: the server runs in the test"),
+            (Need::Process, "there is no server process: the tree is served in the test"),
         ]
     }
 
     fn start(&self, spec: &WorldSpec) -> Box<dyn World> {
         let disk = Disk::new(spec);
-        Box::new(Served { backend: tree(&disk), disk })
+        Box::new(Served { backend: tree(&disk, PINNED), disk })
     }
 }
 

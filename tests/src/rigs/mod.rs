@@ -1,6 +1,7 @@
 //! The ways to run the server.
 
 pub mod blocking;
+pub mod child;
 pub mod engine;
 pub mod inproc;
 mod tree;

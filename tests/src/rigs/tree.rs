@@ -8,11 +8,11 @@ use engine::port::Backend;
 
 use crate::disk::Disk;
 
-/// The agents tree of a world.
-pub(super) fn tree(disk: &Disk) -> Arc<dyn Backend<Tree>> {
+/// The agents tree of a world, which may keep so many descriptors.
+pub(super) fn tree(disk: &Disk, pinned_descriptors: usize) -> Arc<dyn Backend<Tree>> {
     let host = Os::new(disk.roots(), disk.proc(), Resolving::Probed);
-    Arc::new(Agents::new(Arc::new(host), Limits { pinned_descriptors: PINNED }))
+    Arc::new(Agents::new(Arc::new(host), Limits { pinned_descriptors }))
 }
 
-/// Many worlds share the descriptors of one test process.
-const PINNED: usize = 32;
+/// Descriptors for a tree that shares those of the test process with many.
+pub(super) const PINNED: usize = 32;
