@@ -12,6 +12,7 @@
 pub mod cases;
 pub mod check;
 pub mod disk;
+pub mod fitness;
 pub mod model;
 pub mod more;
 pub mod names;

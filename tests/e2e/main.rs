@@ -1,0 +1,13 @@
+//! The program as its users run it: the real binary, started as a process and spoken to over its sockets.
+//!
+//! What can be shown of a driver in the test's own process is a case of the conformance suite. Here is what takes a
+//! process: signals, exit codes, the log, memory, other users, descriptors it was started with, and what a kill leaves.
+
+mod binary;
+mod daemon;
+mod home;
+mod memory;
+mod plan9;
+mod posting;
+mod streams;
+mod wire;
