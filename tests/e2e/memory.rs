@@ -17,7 +17,7 @@ use crate::home::Home;
 fn a_server_takes_little_at_rest_and_little_for_each_fid() {
     let home = Home::furnished();
     for number in 0..100 {
-        home.write(&format!(".hermes/sessions/{number:06}.jsonl"), b"{}\n");
+        home.write(&format!(".hermes/{number:04}.txt"), b"{}\n");
     }
     let daemon = Daemon::start(&mut home.command(&[]));
     let idle = daemon.memory_kib("VmRSS");
@@ -25,7 +25,7 @@ fn a_server_takes_little_at_rest_and_little_for_each_fid() {
     let walk = |first: u32, client: &mut tests::check::Client| {
         let mut spaces: Vec<Vec<u8>> = vec![Vec::new(); FIDS_AT_ONCE as usize];
         let walks = (first..).zip(&mut spaces).map(|(fid, space)| {
-            let names = pack(&["hermes", "sessions", &format!("{:06}.jsonl", fid % 100)], space);
+            let names = pack(&["hermes", &format!("{:04}.txt", fid % 100)], space);
             (fid as u16, Tmessage::Walk { fid: ROOT, newfid: fid, names })
         });
         let walks: Vec<_> = walks.collect();
