@@ -160,7 +160,7 @@ impl Client {
                 Next::More(_) => match self.wire.receive(within) {
                     Received::Bytes(bytes) => self.inbox.extend(bytes),
                     Received::Closed => {
-                        assert_eq!(self.inbox, [], "the connection was closed inside a reply");
+                        assert_eq!(self.inbox, b"", "the connection was closed inside a reply");
                         return Event::Closed;
                     }
                     Received::Nothing => return Event::Quiet,
