@@ -327,7 +327,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn a_session_keeps_its_laws(script in proptest::collection::vec(any::<u8>(), 0..1500)) {
             super::session(&script);
@@ -340,7 +340,7 @@ mod tests {
         let bytes = proptest::sample::subsequence((0..=255).collect::<Vec<u8>>(), 1..8);
         let script =
             bytes.prop_flat_map(|few| proptest::collection::vec(proptest::sample::select(few), 0..1500));
-        let config = ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() };
+        let config = ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() };
         proptest!(config, |(script in script)| super::session(&script));
     }
 }
