@@ -3,6 +3,7 @@
 mod active;
 mod agents;
 mod budget;
+pub mod chat;
 mod harness;
 pub mod host;
 mod listing;

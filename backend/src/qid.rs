@@ -48,21 +48,24 @@ pub(crate) fn content(text: &[u8]) -> u32 {
 ///
 /// It has no key, on purpose: paths must be the same after a restart. Who can choose inode numbers to make two of his
 /// own files collide has won nothing by it.
-struct Hash(u64);
+pub(crate) struct Hash(u64);
 
 impl Hash {
-    const fn new() -> Self {
+    /// Of nothing yet.
+    pub(crate) const fn new() -> Self {
         Self(SEED)
     }
 
-    const fn word(self, word: u64) -> Self {
+    /// Takes in one word.
+    pub(crate) const fn word(self, word: u64) -> Self {
         let mut z = (self.0 ^ word).wrapping_add(GOLDEN);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         Self(z ^ (z >> 31))
     }
 
-    fn bytes(self, bytes: &[u8]) -> Self {
+    /// Takes in a run of bytes and its length.
+    pub(crate) fn bytes(self, bytes: &[u8]) -> Self {
         let mut hash = self.word(bytes.len() as u64);
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];
@@ -70,6 +73,11 @@ impl Hash {
             hash = hash.word(u64::from_le_bytes(word));
         }
         hash
+    }
+
+    /// The hash of what was taken in.
+    pub(crate) const fn finish(self) -> u64 {
+        self.0
     }
 }
 

@@ -8,8 +8,8 @@
 //! pinned root, by names of its own grammar, a bounded piece at a time, and answers "not known" rather than guess: no
 //! content of a file, and no failure to read one, is an error here.
 
-mod claude;
-mod codex;
+pub(crate) mod claude;
+pub(crate) mod codex;
 mod json;
 mod lines;
 mod program;

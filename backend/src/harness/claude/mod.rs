@@ -5,6 +5,7 @@
 //! subagents ([`subagent`]).
 
 mod project;
+pub(crate) mod records;
 mod registry;
 mod subagent;
 mod transcript;
