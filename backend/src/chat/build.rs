@@ -19,8 +19,8 @@ pub struct Builder {
     records: Records,
     scanner: Scanner,
     out: Out,
-    /// Where each file a fork continues ends, in bytes from the beginning of the first; then begins the fork's own.
-    bounds: Box<[u64]>,
+    /// How many bytes of each file a fork continues come before its own.
+    bases: Box<[u64]>,
     /// The end of the last complete line.
     covered: u64,
     /// The next byte to be read. It is past `covered` inside a line longer than a block, or behind half a line.
@@ -55,11 +55,6 @@ impl Builder {
     /// Before the first byte of a transcript. `bases` are the lengths of the files it continues, if it is a fork of
     /// others: they come before it in its source.
     pub fn new(format: Format, bases: &[u64]) -> Self {
-        let mut end = 0;
-        let bounds = bases.iter().map(|length| {
-            end += length;
-            end
-        });
         let (records, fields) = match format {
             Format::Claude => (Records::Claude, claude::records::fields()),
             Format::Codex => (Records::Codex(codex::records::Thread::default()), codex::records::fields()),
@@ -68,7 +63,7 @@ impl Builder {
             records,
             scanner: Scanner::new(fields),
             out: Out::new(),
-            bounds: bounds.collect(),
+            bases: bases.into(),
             covered: 0,
             at: 0,
             halted: false,
@@ -92,7 +87,7 @@ impl Builder {
                 self.seal(source)?;
                 return Ok(false);
             }
-            let bound = self.bounds.iter().copied().find(|bound| *bound > self.at);
+            let bound = self.bound();
             let limit = bound.unwrap_or(end);
             let want = block.len().min(usize::try_from(limit - self.at).unwrap_or(BLOCK));
             let got = source.read_at(&mut block[..want], self.at)?;
@@ -123,9 +118,19 @@ impl Builder {
         self.at
     }
 
+    /// The lengths of the files the transcript continues, the oldest first.
+    pub fn bases(&self) -> &[u64] {
+        &self.bases
+    }
+
+    /// Where the transcript's own file begins.
+    pub fn own_start(&self) -> u64 {
+        self.bases.iter().sum()
+    }
+
     /// Bytes it takes.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.out.memory() + self.scanner.memory() + self.bounds.len() * size_of::<u64>()
+        size_of::<Self>() + self.out.memory() + self.scanner.memory() + self.bases.len() * size_of::<u64>()
     }
 
     /// Whether the first and the last bytes that were read are still what they were.
@@ -200,6 +205,16 @@ impl Builder {
         Ok(read)
     }
 
+    /// Where the base ends that is being read, if it is one.
+    fn bound(&self) -> Option<u64> {
+        let mut end = 0;
+        let mut ends = self.bases.iter().map(|length| {
+            end += length;
+            end
+        });
+        ends.find(|end| *end > self.at)
+    }
+
     /// Goes on with the file behind a base.
     fn next_file(&mut self, bound: u64) {
         self.scanner.reset();
@@ -213,7 +228,7 @@ impl Builder {
 
     /// Keeps what [`Builder::holds`] compares: bytes of the transcript's own file.
     fn seal(&mut self, source: &dyn Source) -> Result<(), Error> {
-        let own = self.bounds.last().copied().unwrap_or(0);
+        let own = self.own_start();
         let read = self.at.saturating_sub(own);
         let length = SEAL.min(usize::try_from(read).unwrap_or(SEAL));
         if self.seal.head.length < length {

@@ -7,11 +7,13 @@
 //! read when somebody asks. A message is rendered from the file each time it is read ([`render`]).
 
 pub mod build;
+pub mod compressed;
 pub mod index;
 mod kind;
 pub(crate) mod out;
+pub mod pool;
 pub mod render;
-mod scan;
+pub(crate) mod scan;
 pub mod source;
 pub(crate) mod tape;
 mod text;

@@ -22,7 +22,7 @@ pub(crate) fn messages(files: &[&[u8]]) -> Vec<Message> {
 
 fn messages_of(file: &[u8], calls: &mut Calls, all: &mut Vec<Message>) {
     let mut meta: Option<Value> = None;
-    let mut start = 0;
+    let mut made = None;
     let mut inherited = Inherited::None;
     for record in lines(file).filter_map(json::parse) {
         if !matches!(record.data, Data::Object(_)) {
@@ -36,7 +36,7 @@ fn messages_of(file: &[u8], calls: &mut Calls, all: &mut Vec<Message>) {
             let said = if envelope { record.get("payload").unwrap() } else { &record };
             match &meta {
                 None => {
-                    start = said.text("timestamp").and_then(time_ms).or(time).unwrap_or(start);
+                    made = said.text("timestamp").and_then(time_ms).or(time);
                     inherited = inherited_by(said);
                     meta = Some(said.clone());
                 }
@@ -55,7 +55,7 @@ fn messages_of(file: &[u8], calls: &mut Calls, all: &mut Vec<Message>) {
                     .is_some_and(|kind| kind.ends_with("k_started") || kind.ends_with("n_started"));
         if let (Inherited::UntilOwnTurn, true, Some(turn), Some(meta)) =
             (&inherited, begins_turn, payload, &meta)
-            && is_younger(turn, meta, start)
+            && is_younger(turn, meta, made)
         {
             inherited = Inherited::None;
         }
@@ -69,7 +69,7 @@ fn messages_of(file: &[u8], calls: &mut Calls, all: &mut Vec<Message>) {
         if hidden {
             continue;
         }
-        let time = time.or_else(|| all.last().map(|last| last.time_ms)).unwrap_or(start);
+        let time = time.or_else(|| all.last().map(|last| last.time_ms)).or(made).unwrap_or(0);
         for (kind, text) in said(&record, calls) {
             all.push(Message { kind, text, time_ms: time });
         }
@@ -90,8 +90,8 @@ fn inherited_by(meta: &Value) -> Inherited {
     }
 }
 
-fn is_younger(turn: &Value, meta: &Value, start: i64) -> bool {
-    let made = meta.text("id").and_then(uuid_ms).unwrap_or(start as u64);
+fn is_younger(turn: &Value, meta: &Value, made: Option<i64>) -> bool {
+    let made = meta.text("id").and_then(uuid_ms).or_else(|| made.map(|made| made as u64)).unwrap_or(u64::MAX);
     match turn.text("turn_id").and_then(uuid_ms) {
         Some(turn) => turn >= made,
         None => turn.get("started_at").and_then(number).is_some_and(|seconds| seconds >= made / 1000),

@@ -88,18 +88,29 @@ pub(crate) fn line(text: &str) -> String {
     if text.ends_with('\n') { text.into() } else { format!("{text}\n") }
 }
 
-/// Milliseconds since 1970 of a timestamp with three digits of fraction.
+/// Milliseconds since 1970 of a timestamp in UTC.
 pub(crate) fn time_ms(text: &str) -> Option<i64> {
-    let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
-    let marks = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":"), (19, "."), (23, "Z")];
-    let marked = marks.iter().all(|(at, mark)| text.get(*at..at + 1) == Some(*mark));
-    if text.len() != 24 || !marked || text.contains('+') {
+    let number = |range: std::ops::Range<usize>| {
+        text.get(range)?.chars().try_fold(0, |sum, digit| Some(sum * 10 + i64::from(digit.to_digit(10)?)))
+    };
+    let marks = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":")];
+    if !marks.iter().all(|(at, mark)| text.get(*at..at + 1) == Some(*mark)) {
         return None;
     }
+    let fraction = text.get(19..)?.strip_suffix('Z')?;
+    let millis = match fraction.strip_prefix('.') {
+        None if fraction.is_empty() => 0,
+        Some(digits) if !digits.is_empty() && digits.chars().all(|char| char.is_ascii_digit()) => {
+            format!("{digits}00")[..3].parse().ok()?
+        }
+        _ => return None,
+    };
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
     let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
     let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let mut days = (1970..year).map(|year| if leap(year) { 366 } else { 365 }).sum::<i64>();
+    let length = |year| if leap(year) { 366 } else { 365 };
+    let after = (1970..year).map(length).sum::<i64>();
+    let mut days = after - (year..1970).map(length).sum::<i64>();
     let lengths: [i64; 12] = [31, if leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let length = lengths.get(usize::try_from(month - 1).ok()?)?;
     if day < 1 || day > *length || hour > 23 || minute > 59 || second > 60 {
@@ -107,7 +118,9 @@ pub(crate) fn time_ms(text: &str) -> Option<i64> {
     }
     days += lengths.iter().take(month as usize - 1).sum::<i64>() + day - 1;
     let seconds = days * 86_400 + hour * 3600 + minute * 60 + second;
-    Some(seconds * 1000 + number(20..23)?)
+    let time = seconds * 1000 + millis;
+    // What 64 bits of nanoseconds hold.
+    time.checked_mul(1_000_000).map(|_| time)
 }
 
 /// The elements of a content: it may be one.

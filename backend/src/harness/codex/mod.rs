@@ -3,6 +3,7 @@
 //! Owns: which programs are its agents, and the routes from a process to its thread: the rollout it holds open, then the
 //! lock it holds. What a rollout is called and where it lies is [`rollout`]'s; what it says is [`transcript`]'s.
 
+pub(crate) mod bases;
 pub(crate) mod records;
 mod rollout;
 mod transcript;

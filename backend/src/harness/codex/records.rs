@@ -324,7 +324,7 @@ fn call(kind: &[u8], item: Value<'_>, out: &mut Out) -> Result<(), Error> {
     let name = item.get(NAME).filter(|name| name.kind() == Json::String);
     let of_type =
         CALLS.iter().find(|(call, _)| *call == kind).map_or(Word::ImageGeneration, |(_, word)| *word);
-    let spelt = name.map(Value::front).unwrap_or(of_type.text().as_bytes());
+    let spelt = name.map_or_else(|| of_type.text().as_bytes(), Value::front);
     let said = out.call(spelt, text(item, CALL_ID))?;
     out.begin(said);
     if kind == IMAGE_CALL {

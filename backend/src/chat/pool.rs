@@ -1,0 +1,612 @@
+//! The indexes of all chats: who shares which, and how much they may take.
+//!
+//! Owns: one index for each transcript, by the identity of its file; the budget; and the order in which requests work on
+//! one. Must not know: the tree, or jobs.
+//!
+//! An index is worked on by whoever needs it, a step at a time, and rests here between two steps: two clients that ask for
+//! one chat share one scan, either goes on where the other left off, and when all of them are gone nobody does. No lock
+//! is held while a file is read: the index is taken out, and who finds it gone waits for the bell ([`Chats::epoch`]).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::build::LIMIT;
+use super::source::{Chain, Library};
+use super::{Builder, Error, Format, Index, Source};
+use crate::harness::codex::bases::chain;
+use crate::host::{Meta, Time};
+use crate::qid;
+
+/// All chats that have been asked for lately.
+#[derive(Debug)]
+pub struct Chats {
+    shelf: Mutex<Shelf>,
+    epoch: AtomicU64,
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    slots: BTreeMap<u64, Slot>,
+    /// Counts requests: the time of use, and of birth.
+    clock: u64,
+    bytes: usize,
+}
+
+/// The place of one index.
+#[derive(Debug)]
+struct Slot {
+    state: State,
+    /// How many requests are not done with it.
+    waiting: u32,
+    used: u64,
+    born: u64,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It rests here, if it has been begun.
+    Here(Option<Box<Kept>>),
+    /// Somebody works on it.
+    Taken,
+    /// It cannot be told, and will not be while the file is not smaller than this.
+    Refused(Error, u64),
+}
+
+#[derive(Debug)]
+struct Kept {
+    builder: Builder,
+    /// The files, while the scan is not at its end: a decoder in them is where the scan is.
+    chain: Option<Chain>,
+    /// What the file was when all of it was in the index.
+    stamp: Option<Stamp>,
+}
+
+/// What tells whether a file is as it was.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+struct Stamp {
+    size: u64,
+    mtime: Time,
+    ctime: Time,
+    /// Whether it was so old that a change in the same tick of the file system's clock is ruled out.
+    is_settled: bool,
+}
+
+/// A transcript that somebody asks for.
+pub struct Asked<'a> {
+    /// What its file is, now.
+    pub meta: &'a Meta,
+    /// Whose records it holds.
+    pub format: Format,
+    /// Opens its file.
+    pub open: &'a dyn Fn() -> Result<Box<dyn Source>, Error>,
+    /// Where the files are that it may continue.
+    pub library: &'a dyn Library,
+    /// The time, in nanoseconds since 1970.
+    pub now_ns: i64,
+}
+
+/// How far a request came.
+#[derive(Debug)]
+pub enum Turn<T> {
+    /// To its end.
+    Done(T),
+    /// A step further: take another.
+    Again,
+    /// Somebody else is at it: take another step once [`Chats::epoch`] differs from this.
+    WhenRung(u64),
+}
+
+/// A request that is not done with a chat. Dropping it gives the chat up; what is done by then stays for others.
+#[derive(Debug)]
+pub struct Visit {
+    chats: Arc<Chats>,
+    key: u64,
+}
+
+impl Chats {
+    /// None yet, in the budget of the contract.
+    pub fn new() -> Self {
+        Self::with_limit(LIMIT)
+    }
+
+    /// None yet, in a budget of so many bytes: for tests of what happens when it is used up.
+    pub fn with_limit(limit: usize) -> Self {
+        Self { shelf: Mutex::default(), epoch: AtomicU64::new(0), limit }
+    }
+
+    /// Moves whenever a chat that was taken is here again.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Bytes that all indexes take.
+    pub fn memory(&self) -> usize {
+        self.shelf().bytes
+    }
+
+    /// Looks into the index of a transcript, if it is known to tell all there is: it asks the host nothing.
+    pub fn peek<T>(&self, meta: &Meta, look: impl FnOnce(&Index) -> T) -> Option<T> {
+        let mut shelf = self.shelf();
+        shelf.clock += 1;
+        let clock = shelf.clock;
+        let slot = shelf.slots.get_mut(&qid::path(meta))?;
+        let State::Here(Some(kept)) = &slot.state else { return None };
+        if kept.stamp != Some(Stamp { is_settled: true, ..Stamp::of(meta) }) {
+            return None;
+        }
+        slot.used = clock;
+        Some(look(kept.builder.index()))
+    }
+
+    /// Begins a request that may take several steps.
+    pub fn visit(self: &Arc<Self>, meta: &Meta) -> Visit {
+        let key = qid::path(meta);
+        let mut shelf = self.shelf();
+        shelf.clock += 1;
+        let clock = shelf.clock;
+        let slot = shelf.slots.entry(key).or_insert_with(|| Slot::new(clock));
+        slot.waiting += 1;
+        Visit { chats: Arc::clone(self), key }
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Chats {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Visit {
+    /// Works on the index for a step of `budget` bytes at most, and looks into it once it tells all there is.
+    ///
+    /// # Errors
+    /// Those of the host, and those of a transcript that is too large.
+    pub fn step<T>(
+        &self,
+        asked: &Asked<'_>,
+        budget: usize,
+        look: impl FnOnce(&Index) -> T,
+    ) -> Result<Turn<T>, Error> {
+        let kept = match self.take(asked)? {
+            Ok(kept) => kept,
+            Err(epoch) => return Ok(Turn::WhenRung(epoch)),
+        };
+        // Whatever happens from here on, it is put back.
+        let mut taken = Taken { visit: self, state: Some(State::Here(None)) };
+        let (kept, outcome) = work(kept, asked, budget);
+        let said = match (&kept, outcome) {
+            (Some(kept), Ok(true)) => Ok(Turn::Done(look(kept.builder.index()))),
+            (_, Ok(_)) => Ok(Turn::Again),
+            (_, Err(error)) => Err(error),
+        };
+        taken.state = Some(match &said {
+            Err(error @ (Error::TooLarge | Error::TooManyTools)) => State::Refused(*error, asked.meta.size),
+            _ => State::Here(kept),
+        });
+        drop(taken);
+        said
+    }
+
+    /// Takes the index out, or answers for which bell to wait.
+    fn take(&self, asked: &Asked<'_>) -> Result<Result<Option<Box<Kept>>, u64>, Error> {
+        let mut shelf = self.chats.shelf();
+        let epoch = self.chats.epoch();
+        shelf.clock += 1;
+        let clock = shelf.clock;
+        let born = shelf.slots.entry(self.key).or_insert_with(|| Slot::new(clock)).born;
+        if shelf.bytes > self.chats.limit
+            && shelf.slots.values().any(|slot| slot.born < born && slot.is_begun())
+        {
+            // The room is used up by scans that began before this one: the oldest is always let on.
+            return Ok(Err(epoch));
+        }
+        let Some(slot) = shelf.slots.get_mut(&self.key) else { return Ok(Err(epoch)) };
+        slot.used = clock;
+        match std::mem::replace(&mut slot.state, State::Taken) {
+            State::Here(kept) => Ok(Ok(kept)),
+            State::Taken => Ok(Err(epoch)),
+            State::Refused(error, size) if asked.meta.size >= size => {
+                slot.state = State::Refused(error, size);
+                Err(error)
+            }
+            State::Refused(..) => Ok(Ok(None)),
+        }
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let mut shelf = self.chats.shelf();
+        if let Some(slot) = shelf.slots.get_mut(&self.key) {
+            slot.waiting -= 1;
+            if slot.waiting == 0
+                && let State::Here(Some(kept)) = &mut slot.state
+            {
+                // Nobody goes on: no file is held open for it.
+                kept.chain = None;
+            }
+        }
+        // Who waited for a step of this one takes it now.
+        self.chats.epoch.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// An index that is not in its place.
+struct Taken<'v> {
+    visit: &'v Visit,
+    state: Option<State>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let chats = &self.visit.chats;
+        let mut shelf = chats.shelf();
+        if let Some(state) = self.state.take() {
+            shelf.put(self.visit.key, state);
+            shelf.make_room(self.visit.key, chats.limit);
+        }
+        chats.epoch.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Shelf {
+    fn put(&mut self, key: u64, state: State) {
+        let Some(slot) = self.slots.get_mut(&key) else { return };
+        let bytes =
+            size_of::<Slot>() + if let State::Here(Some(kept)) = &state { kept.builder.memory() } else { 0 };
+        self.bytes = self.bytes + bytes - slot.bytes;
+        slot.bytes = bytes;
+        slot.state = state;
+    }
+
+    /// Drops indexes until the budget is kept: those nobody needs now first, the least recently used of them, then scans
+    /// that began later than this one.
+    fn make_room(&mut self, key: u64, limit: usize) {
+        let born = self.slots.get(&key).map_or(0, |slot| slot.born);
+        while self.bytes > limit {
+            let others = self
+                .slots
+                .iter()
+                .filter(|(other, slot)| **other != key && !matches!(slot.state, State::Taken));
+            let droppable =
+                others.filter(|(_, slot)| !slot.is_begun() || slot.waiting == 0 || slot.born > born);
+            let last = droppable.min_by_key(|(_, slot)| (slot.is_begun() && slot.waiting > 0, slot.used));
+            let Some((&victim, _)) = last else { return };
+            if let Some(slot) = self.slots.get_mut(&victim) {
+                self.bytes -= slot.bytes;
+                slot.bytes = 0;
+                slot.state = State::Here(None);
+                if slot.waiting == 0 {
+                    self.slots.remove(&victim);
+                }
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn new(clock: u64) -> Self {
+        Self { state: State::Here(None), waiting: 0, used: clock, born: clock, bytes: 0 }
+    }
+
+    /// Whether it holds, or is about to hold, a scan that is not at its end.
+    fn is_begun(&self) -> bool {
+        match &self.state {
+            State::Here(Some(kept)) => kept.stamp.is_none(),
+            State::Taken => true,
+            State::Here(None) | State::Refused(..) => false,
+        }
+    }
+}
+
+impl Stamp {
+    fn of(meta: &Meta) -> Self {
+        Self { size: meta.size, mtime: meta.mtime, ctime: meta.ctime, is_settled: false }
+    }
+
+    fn at(meta: &Meta, now_ns: i64) -> Self {
+        let is_settled = now_ns.saturating_sub(meta.ctime.ns()) > SETTLED_NS;
+        Self { is_settled, ..Self::of(meta) }
+    }
+}
+
+/// Takes a step. Answers what there is to keep, and whether it is all.
+fn work(
+    kept: Option<Box<Kept>>,
+    asked: &Asked<'_>,
+    budget: usize,
+) -> (Option<Box<Kept>>, Result<bool, Error>) {
+    let mut kept = match ready(kept, asked) {
+        Ok(kept) => kept,
+        Err((kept, error)) => return (kept, Err(error)),
+    };
+    let Some(chain) = &kept.chain else { return (Some(kept), Ok(false)) };
+    let end = chain.own_start() + asked.meta.size;
+    let outcome = match kept.builder.step(chain, end, budget) {
+        // A file in the chain wants to be asked again.
+        Err(Error::Host(rustix::io::Errno::AGAIN)) => Ok(false),
+        outcome => outcome,
+    };
+    kept.stamp = matches!(outcome, Ok(true)).then(|| Stamp::at(asked.meta, asked.now_ns));
+    if kept.stamp.is_some() {
+        kept.chain = None;
+    }
+    (Some(kept), outcome)
+}
+
+/// An index that may be gone on with, its files open.
+fn ready(kept: Option<Box<Kept>>, asked: &Asked<'_>) -> Result<Box<Kept>, (Option<Box<Kept>>, Error)> {
+    if let Some(mut kept) = kept {
+        let resumed = match resume(&mut kept, asked) {
+            Ok(resumed) => resumed,
+            Err(error) => return Err((Some(kept), error)),
+        };
+        if resumed {
+            return Ok(kept);
+        }
+    }
+    let chain = open(asked).map_err(|error| (None, error))?;
+    let builder = Builder::new(asked.format, &chain.lengths());
+    Ok(Box::new(Kept { builder, chain: Some(chain), stamp: None }))
+}
+
+/// Opens what is missing for the next step. Answers whether the index still tells the front of the file.
+fn resume(kept: &mut Kept, asked: &Asked<'_>) -> Result<bool, Error> {
+    let own_start = kept.builder.own_start();
+    if asked.meta.size < kept.builder.reach().saturating_sub(own_start) {
+        return Ok(false);
+    }
+    if kept.chain.is_none() {
+        let chain = if kept.builder.reach() < own_start {
+            open(asked)?
+        } else {
+            Chain::behind(kept.builder.bases(), (asked.open)()?)
+        };
+        if chain.lengths() != kept.builder.bases() {
+            return Ok(false);
+        }
+        kept.chain = Some(chain);
+    }
+    kept.chain.as_ref().map_or(Ok(false), |chain| kept.builder.holds(chain))
+}
+
+fn open(asked: &Asked<'_>) -> Result<Chain, Error> {
+    let own = (asked.open)()?;
+    match asked.format {
+        Format::Claude => Ok(Chain::new(Vec::new(), own)),
+        Format::Codex => chain(own, qid::path(asked.meta), asked.library),
+    }
+}
+
+/// Clocks of file systems tick every 10 ms at the slowest (a jiffy), and 2 s on the oldest.
+const SETTLED_NS: i64 = 2_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use rustix::io::Errno;
+
+    use super::super::source::Found;
+    use super::*;
+    use crate::host::Kind;
+
+    /// A file whose bytes, and reads, are counted.
+    #[derive(Clone, Default)]
+    struct Disk {
+        bytes: Arc<Mutex<Vec<u8>>>,
+        read: Arc<AtomicUsize>,
+        ino: u64,
+        ctime_s: i64,
+    }
+
+    impl Source for Disk {
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, Errno> {
+            let got = (&self.bytes.lock().unwrap()[..]).read_at(buf, offset)?;
+            self.read.fetch_add(got, Ordering::Relaxed);
+            Ok(got)
+        }
+    }
+
+    struct Nothing;
+
+    impl Library for Nothing {
+        fn find(&self, _: &str) -> Result<Option<Found>, Errno> {
+            Ok(None)
+        }
+    }
+
+    impl Disk {
+        fn of(ino: u64, messages: std::ops::Range<usize>) -> Self {
+            let disk = Self { ino, ..Self::default() };
+            disk.bytes.lock().unwrap().extend(lines(messages));
+            disk
+        }
+
+        fn meta(&self) -> Meta {
+            let time = Time { sec: self.ctime_s, nsec: 0 };
+            Meta {
+                kind: Kind::File,
+                dev: 1,
+                ino: self.ino,
+                btime: None,
+                handle: 0,
+                mtime: time,
+                ctime: time,
+                atime: time,
+                size: self.bytes.lock().unwrap().len() as u64,
+                uid: 0,
+                gid: 0,
+                nlink: 1,
+            }
+        }
+
+        fn step<T>(
+            &self,
+            visit: &Visit,
+            budget: usize,
+            look: impl FnOnce(&Index) -> T,
+        ) -> Result<Turn<T>, Error> {
+            let asked = Asked {
+                meta: &self.meta(),
+                format: Format::Claude,
+                open: &|| Ok(Box::new(self.clone())),
+                library: &Nothing,
+                now_ns: 1_000_000_000_000,
+            };
+            visit.step(&asked, budget, look)
+        }
+
+        /// As a job would: how many messages there are.
+        fn count(&self, chats: &Arc<Chats>) -> Result<u32, Error> {
+            let visit = chats.visit(&self.meta());
+            loop {
+                match self.step(&visit, 4 << 20, Index::len)? {
+                    Turn::Done(count) => return Ok(count),
+                    Turn::Again => {}
+                    Turn::WhenRung(_) => panic!("nobody else is here"),
+                }
+            }
+        }
+
+        fn take_read(&self) -> usize {
+            self.read.swap(0, Ordering::Relaxed)
+        }
+    }
+
+    fn lines(messages: std::ops::Range<usize>) -> Vec<u8> {
+        let line =
+            |at| format!("{{\"type\":\"user\",\"uuid\":\"{at}\",\"message\":{{\"content\":\"m{at}\"}}}}\n");
+        messages.flat_map(|at| line(at).into_bytes()).collect()
+    }
+
+    #[test]
+    fn a_known_chat_costs_nothing_and_an_appended_one_what_was_appended() {
+        let (chats, disk) = (Arc::new(Chats::new()), Disk::of(1, 0..20_000));
+        assert_eq!(chats.peek(&disk.meta(), Index::len), None);
+        assert_eq!(disk.count(&chats), Ok(20_000));
+        disk.take_read();
+        assert_eq!(chats.peek(&disk.meta(), Index::len), Some(20_000));
+        assert_eq!(disk.take_read(), 0);
+        disk.bytes.lock().unwrap().extend(lines(20_000..20_001));
+        assert_eq!(chats.peek(&disk.meta(), Index::len), None);
+        assert_eq!(disk.count(&chats), Ok(20_001));
+        assert!(disk.take_read() < 2000);
+        assert!(chats.memory() < 20_001 * 40, "{}", chats.memory());
+    }
+
+    #[test]
+    fn two_clients_share_one_scan_and_either_goes_on_where_the_other_left() {
+        let (chats, disk) = (Arc::new(Chats::new()), Disk::of(1, 0..50_000));
+        let (one, two) = (chats.visit(&disk.meta()), chats.visit(&disk.meta()));
+        for _ in 0..3 {
+            assert!(matches!(disk.step(&one, 1, Index::len), Ok(Turn::Again)));
+            assert!(matches!(disk.step(&two, 1, Index::len), Ok(Turn::Again)));
+        }
+        drop(one);
+        assert!(matches!(disk.step(&two, usize::MAX, Index::len), Ok(Turn::Done(50_000))));
+        let size = disk.bytes.lock().unwrap().len();
+        assert!(disk.take_read() < size + size / 20);
+    }
+
+    #[test]
+    fn who_finds_it_taken_waits_for_the_bell() {
+        let (chats, disk) = (Arc::new(Chats::new()), Disk::of(1, 0..10));
+        let (one, two) = (chats.visit(&disk.meta()), chats.visit(&disk.meta()));
+        let before = chats.epoch();
+        let inner = |_: &Index| match disk.step(&two, 1, Index::len) {
+            Ok(Turn::WhenRung(epoch)) => epoch,
+            turn => panic!("{turn:?}"),
+        };
+        let Ok(Turn::Done(epoch)) = disk.step(&one, usize::MAX, inner) else { panic!("it is a small one") };
+        assert_eq!(epoch, before);
+        assert_ne!(chats.epoch(), epoch);
+        assert!(matches!(disk.step(&two, 1, Index::len), Ok(Turn::Done(10))));
+    }
+
+    #[test]
+    fn a_file_that_did_more_than_grow_is_read_anew() {
+        let chats = Arc::new(Chats::new());
+        let mut disk = Disk::of(1, 0..100);
+        assert_eq!(disk.count(&chats), Ok(100));
+        // Shorter.
+        *disk.bytes.lock().unwrap() = lines(0..50);
+        assert_eq!(disk.count(&chats), Ok(50));
+        // Rewritten at the front, to the same size, at another time.
+        disk.bytes.lock().unwrap()[..8].copy_from_slice(b"{\"typo\":");
+        disk.ctime_s += 1;
+        assert_eq!(disk.count(&chats), Ok(49));
+        // Cut and grown past what it was, between two looks.
+        *disk.bytes.lock().unwrap() = lines(1000..1200);
+        disk.ctime_s += 1;
+        assert_eq!(disk.count(&chats), Ok(200));
+        // Another file under the same name, of the same size and times.
+        let other = Disk { ino: 2, ..Disk::of(2, 2000..2200) };
+        assert_eq!(other.count(&chats), Ok(200));
+        // Rewritten so soon that its times do not tell.
+        let now_s = 1000;
+        disk.ctime_s = now_s;
+        assert_eq!(disk.count(&chats), Ok(200));
+        let last = disk.bytes.lock().unwrap().len() - 8;
+        disk.bytes.lock().unwrap()[last..].copy_from_slice(b"_______\n");
+        assert_eq!(chats.peek(&disk.meta(), Index::len), None);
+        assert_eq!(disk.count(&chats), Ok(199));
+    }
+
+    #[test]
+    fn the_budget_drops_the_least_recently_used() {
+        let chats = Arc::new(Chats::with_limit(120_000));
+        let disks: Vec<Disk> = (1..=6).map(|ino| Disk::of(ino, 0..1500)).collect();
+        for disk in &disks {
+            assert_eq!(disk.count(&chats), Ok(1500));
+            assert!(chats.memory() <= 120_000);
+            assert!(chats.peek(&disks[0].meta(), Index::len).is_some(), "it is always in use");
+        }
+        assert!(chats.peek(&disks[1].meta(), Index::len).is_none());
+        assert!(chats.peek(&disks[5].meta(), Index::len).is_some());
+    }
+
+    #[test]
+    fn of_two_scans_that_do_not_fit_together_the_older_ends_first() {
+        let chats = Arc::new(Chats::with_limit(400_000));
+        let (one, two) = (Disk::of(1, 0..12_000), Disk::of(2, 0..12_000));
+        let (first, second) = (chats.visit(&one.meta()), chats.visit(&two.meta()));
+        let (mut ended, mut steps) = (Vec::new(), 0);
+        while ended.len() < 2 {
+            for (number, disk, visit) in [(1, &one, &first), (2, &two, &second)] {
+                if !ended.contains(&number)
+                    && matches!(disk.step(visit, 1, Index::len), Ok(Turn::Done(12_000)))
+                {
+                    ended.push(number);
+                }
+            }
+            steps += 1;
+            assert!(steps < 1000, "neither gets to its end");
+        }
+        assert_eq!(ended, [1, 2]);
+    }
+
+    #[test]
+    fn one_over_the_budget_is_refused_until_it_is_smaller() {
+        let chats = Arc::new(Chats::new());
+        let disk = Disk::of(1, 0..0);
+        // A record of more blocks than a tape may hold.
+        let mut line = b"{\"type\":\"user\",\"message\":{\"content\":[0".to_vec();
+        line.extend(b",0".repeat(2_000_000));
+        line.extend(b"]}}\n");
+        *disk.bytes.lock().unwrap() = line;
+        assert_eq!(disk.count(&chats), Err(Error::TooLarge));
+        disk.take_read();
+        assert_eq!(disk.count(&chats), Err(Error::TooLarge));
+        assert_eq!(disk.take_read(), 0);
+        *disk.bytes.lock().unwrap() = lines(0..5);
+        assert_eq!(disk.count(&chats), Ok(5));
+    }
+}
