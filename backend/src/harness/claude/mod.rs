@@ -1,8 +1,8 @@
 //! Claude Code: `~/.claude`.
 //!
 //! Owns: which programs are its agents, and the pieces that answer for it: the registry of live processes
-//! ([`registry`]), where a session's transcript lies ([`project`]), what a transcript says ([`transcript`]) and its
-//! subagents ([`subagent`]).
+//! ([`registry`]), where a session's transcript lies ([`project`]), what a transcript says of its session ([`transcript`])
+//! and as a conversation ([`records`]), and its subagents ([`subagent`]).
 
 mod project;
 pub(crate) mod records;

@@ -1,7 +1,8 @@
 //! Codex: `~/.codex`.
 //!
 //! Owns: which programs are its agents, and the routes from a process to its thread: the rollout it holds open, then the
-//! lock it holds. What a rollout is called and where it lies is [`rollout`]'s; what it says is [`transcript`]'s.
+//! lock it holds. What a rollout is called and where it lies is [`rollout`]'s; what it says of its thread is [`transcript`]'s,
+//! what it says as a conversation [`records`]', and which others it continues [`bases`]'.
 
 pub(crate) mod bases;
 pub(crate) mod records;
