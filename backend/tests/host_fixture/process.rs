@@ -132,6 +132,10 @@ fn a_corpse_has_nothing_and_still_a_name() {
     assert_eq!(read_of(&fixture, Root::Proc, "50/cmdline"), Ok(vec![]));
     assert_eq!(fixture.read_link(&rel("50/exe")), Err(Errno::NOENT));
     assert_eq!(fixture.open_dir(Root::Proc, &rel("50/fd")).err(), Some(Errno::ACCESS));
+    assert_eq!(fixture.open(Root::Proc, &rel("50/fd"), Full).err(), Some(Errno::ACCESS));
+    assert_eq!(fixture.open(Root::Proc, &rel("50/environ"), Full).err(), Some(Errno::ACCESS));
+    assert_eq!(list(&fixture, Root::Proc, "50/net"), Err(Errno::INVAL));
+    assert_eq!(fixture.stat(Root::Proc, &rel("50/net/tcp"), Full), Err(Errno::NOENT));
     assert_eq!(fixture.apply(&open(50, 1, "/".into())), Err(Errno::SRCH));
     assert_eq!(fixture.apply(&start(Process::new(50, "y"))), Err(Errno::EXIST));
     done(&fixture, Edit::Exit { pid: 50 });

@@ -8,6 +8,8 @@
 
 mod kernel;
 mod look;
+mod permissions;
+mod processes;
 
 mod scenarios;
 
