@@ -16,3 +16,7 @@ pub mod peer;
 pub mod post;
 pub mod pump;
 pub mod signals;
+
+#[cfg(test)]
+#[path = "../../tests/src/fitness.rs"]
+mod fitness;

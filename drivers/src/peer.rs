@@ -141,6 +141,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+    use crate::fitness::skip;
 
     #[test]
     fn our_own_unix_peer_is_admitted() {
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn another_users_unix_peer_is_refused() {
         if !geteuid().is_root() {
-            return; // Only root can become another user.
+            return skip("only root can become another user");
         }
         for (uid, unmapped) in [(12345, false), (OVERFLOW_UID, true)] {
             // The credentials of a pair are those of the thread that made it.
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn another_users_loopback_peer_is_refused() {
         if !geteuid().is_root() {
-            return; // Only root can give a socket away.
+            return skip("only root can give a socket away");
         }
         for (listen, connect) in CONNECTIONS {
             let (_listener, client, server) = connected(listen, connect);

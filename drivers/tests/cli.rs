@@ -333,42 +333,6 @@ fn the_posted_server_is_asked_while_it_lives() {
 }
 
 #[test]
-fn a_daemon_that_is_told_to_stop_takes_its_socket_away() {
-    let home = Home::new("stop");
-    let socket = home.0.join("elsewhere");
-    let mut daemon = Daemon::start(&home, &["serve", "--name", "other", "--unix", socket.to_str().unwrap()]);
-    assert!(home.0.join("run/9p/other").exists());
-    assert_prints(
-        &home.command(&["ls", "-a", socket.to_str().unwrap(), "/codex"]).output().unwrap(),
-        "sessions\n",
-    );
-    rustix::process::kill_process(
-        rustix::process::Pid::from_child(&daemon.child),
-        rustix::process::Signal::TERM,
-    )
-    .unwrap();
-    assert_eq!(daemon.child.wait().unwrap().code(), Some(0));
-    assert!(!home.0.join("run/9p/other").exists() && !socket.exists());
-}
-
-#[test]
-fn one_session_is_served_over_pipes() {
-    let home = Home::new("fd");
-    let mut child = spawn(home.command(&["--fd", "0"]).stdin(Stdio::piped()));
-    let mut version = vec![0; 64];
-    let size = proto::Tmessage::Version { msize: 8192, version: b"9P2000" }
-        .encode(proto::NOTAG, proto::Dialect::Plain, &mut version)
-        .unwrap();
-    child.stdin.as_mut().unwrap().write_all(&version[..size]).unwrap();
-    let mut reply = [0; 19];
-    child.stdout.as_mut().unwrap().read_exact(&mut reply).unwrap();
-    assert_eq!(&reply[13..], b"9P2000");
-    drop(child.stdin.take());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert!(!home.0.join("run/9p").exists(), "nothing is posted");
-}
-
-#[test]
 fn a_driver_that_is_not_there_is_not_replaced_by_another() {
     let home = Home::new("uring");
     let output = home.command(&["--driver", "uring"]).output().unwrap();

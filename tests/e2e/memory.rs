@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use proto::{Dialect, NOTAG, Tmessage};
 use tests::check::{ROOT, encode, pack};
-use tests::fitness::tell;
 
 use crate::binary::is_release;
 use crate::daemon::{Daemon, client};
 use crate::home::Home;
+use crate::tell;
 
 #[test]
 fn a_server_takes_little_at_rest_and_little_for_each_fid() {

@@ -1,6 +1,7 @@
 //! Every way in but the posted name: descriptors the server was started with, and TCP.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -95,6 +96,18 @@ fn sockets_of_systemd_are_served_and_left_where_they_are() {
         assert_eq!(client(&path, Dialect::Unix).contents("codex/history"), b"{}\n");
     }
     assert!(!home.posted("agents").exists(), "it implies --no-post");
+    for entry in fs::read_dir(format!("/proc/{}/fdinfo", daemon.pid())).unwrap() {
+        let entry = entry.unwrap();
+        let standard = ["0", "1", "2"].iter().any(|number| entry.file_name() == *number);
+        let info = fs::read_to_string(entry.path()).unwrap_or_default();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).map(str::trim);
+        let flags = flags.map_or(O_CLOEXEC, |flags| u32::from_str_radix(flags, 8).unwrap());
+        assert!(
+            standard || flags & O_CLOEXEC != 0,
+            "descriptor {:?} is for children, too",
+            entry.file_name()
+        );
+    }
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.wait().code(), Some(0));
     assert!(path.exists(), "it is systemd's");
@@ -177,3 +190,6 @@ fn given(command: &Command, first: &str) -> Command {
     shell.args(command.get_args().map(OsStr::to_owned));
     shell
 }
+
+/// Of `/proc/PID/fdinfo`, proc_pid_fdinfo(5).
+const O_CLOEXEC: u32 = 0o2_000_000;

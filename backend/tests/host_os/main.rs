@@ -6,6 +6,8 @@
 #![allow(clippy::disallowed_methods, reason = "the test makes the world that the host is asked about")]
 
 mod bases;
+#[path = "../../../tests/src/fitness.rs"]
+mod fitness;
 mod machine;
 mod paths;
 mod race;

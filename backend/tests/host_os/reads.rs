@@ -10,7 +10,8 @@ use backend::host::{Errno, Host};
 use backend::name::{Rel, Root};
 use engine::port::Effort::{Cached, Full};
 
-use crate::world::{World, both, name, rel, skip, soon};
+use crate::fitness::skip;
+use crate::world::{World, both, name, rel, soon};
 
 #[test]
 fn a_read_is_full_or_ends_the_file() {

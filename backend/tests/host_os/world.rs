@@ -1,7 +1,6 @@
 //! A directory to be a base, a host that serves it, and what tests do to both.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
@@ -10,6 +9,8 @@ use backend::host::{Errno, Host, Meta};
 use backend::name::{Name, Rel, Root};
 use engine::port::Effort::Full;
 use rustix::mount::{MountFlags, UnmountFlags};
+
+use crate::fitness::skip;
 
 /// A base directory and a host that serves it as one of its roots.
 pub(crate) struct World {
@@ -126,11 +127,6 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
     }
-}
-
-/// Says past the test runner, which keeps what a passing test prints, that something was not tested.
-pub(crate) fn skip(why: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
 /// A cached lookup may have to be asked twice: any rename on the machine can be in its way.
