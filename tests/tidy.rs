@@ -169,7 +169,7 @@ fn worldless(path: &str, text: &str) -> Complaints {
 }
 
 fn done(path: &str, text: &str) -> Complaints {
-    let banned = UNDONE.iter().chain(PRIVATE).filter(|word| text.contains(**word));
+    let banned = UNDONE.iter().chain(PRIVATE).filter(|word| text.lines().any(|line| holds(line, word)));
     banned.map(|word| format!("{path} says {word}")).collect()
 }
 
