@@ -213,11 +213,13 @@ impl Active {
         if turn.effort == Effort::Cached {
             return Err(Halt::Cold);
         }
+        let peers = self.table().processes(agent.root);
         let boot_s = self.boot_s();
         let scene = Scene {
             host: &*self.host,
             root: agent.root,
             boot_s: boot_s.unwrap_or_default(),
+            peers: &peers,
             last_try: turn.last_try,
         };
         let view = View::new(*agent, scene, boot_s)?;

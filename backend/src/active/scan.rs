@@ -53,6 +53,11 @@ impl Table {
         self.agents.iter().filter(move |agent| agent.root == root)
     }
 
+    /// The processes of a harness's agents.
+    pub(super) fn processes(&self, root: Root) -> Vec<Process> {
+        self.agents(root).map(|agent| agent.process).collect()
+    }
+
     /// The agent of a harness with this pid.
     pub(super) fn agent(&self, root: Root, pid: u32) -> Option<Arc<Agent>> {
         self.agents(root).find(|agent| agent.process.pid == pid).cloned()
@@ -154,7 +159,8 @@ impl Pass<'_> {
         };
         for root in Root::HARNESSES {
             let Some(harness) = harness::of(root) else { continue };
-            let scene = Scene { host: self.host, root, boot_s: self.boot_s, last_try: self.last_try };
+            let scene =
+                Scene { host: self.host, root, boot_s: self.boot_s, peers: &[], last_try: self.last_try };
             for (process, role) in harness.vouched(&scene, &own)? {
                 let known = roles.keys().find(|agent| agent.process == process).copied();
                 match known {

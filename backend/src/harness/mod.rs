@@ -10,8 +10,11 @@
 
 pub(crate) mod claude;
 pub(crate) mod codex;
+mod dsh;
+mod hermes;
 mod json;
 mod lines;
+mod omp;
 mod program;
 mod text;
 
@@ -79,7 +82,10 @@ pub(crate) fn of(root: Root) -> Option<&'static dyn Harness> {
     match root {
         Root::Claude => Some(&claude::Claude),
         Root::Codex => Some(&codex::Codex),
-        Root::Omp | Root::Hermes | Root::Dsh | Root::Proc => None,
+        Root::Omp => Some(&omp::Omp),
+        Root::Hermes => Some(&hermes::Hermes),
+        Root::Dsh => Some(&dsh::Dsh),
+        Root::Proc => None,
     }
 }
 
@@ -90,6 +96,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) root: Root,
     /// When the machine was started, in seconds since 1970.
     pub(crate) boot_s: i64,
+    /// The agents of the same harness that the last scan saw, this one among them.
+    pub(crate) peers: &'a [Process],
     /// A torn record has been waited for: what is still torn is not there.
     pub(crate) last_try: bool,
 }
@@ -136,6 +144,10 @@ pub(crate) enum Via {
     Fd,
     /// The process holds its lock.
     Lock,
+    /// The breadcrumb of the process's terminal names it.
+    Tty,
+    /// It is the newest that was begun in the directory the process works in.
+    Dir,
 }
 
 impl Via {
@@ -146,6 +158,8 @@ impl Via {
             Self::Clear => "clear",
             Self::Fd => "fd",
             Self::Lock => "lock",
+            Self::Tty => "tty",
+            Self::Dir => "dir",
         }
     }
 }
@@ -195,6 +209,31 @@ impl Scene<'_> {
         });
         if listed.is_err() || names.len() > MOST_NAMES { Vec::new() } else { names }
     }
+
+    /// The transcripts of the other agents that work in the same directory as `process`, by what `certain` says of each.
+    /// `None` if it says nothing of one: then no transcript of that directory is anybody's for certain.
+    fn rivals(
+        &self,
+        harness: &dyn Harness,
+        process: Process,
+        certain: &dyn Fn(Process) -> Option<Rel>,
+    ) -> Option<Vec<Rel>> {
+        let cwd = process.cwd(self.host)?;
+        let is_rival = |peer: &Process| {
+            *peer != process
+                && peer.stat(self.host).is_ok()
+                && peer.cwd(self.host).is_some_and(|theirs| theirs == cwd)
+                && !peer.environ(self.host).is_some_and(|environ| harness.is_elsewhere(self, &environ))
+        };
+        self.peers.iter().copied().filter(is_rival).map(certain).collect()
+    }
+}
+
+/// Whether a text is 1 to 64 letters, digits, `_` and `-`, with a letter or digit in front.
+fn is_plain_id(text: &str) -> bool {
+    (1..=PLAIN_ID_BYTES).contains(&text.len())
+        && text.as_bytes()[0].is_ascii_alphanumeric()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 /// A path of names that stand in this program or that a grammar has passed; `None` if one is malformed all the same.
@@ -214,5 +253,6 @@ fn is_uuid(text: &str) -> bool {
 /// Ticks a second in what the kernel tells processes (`include/asm-generic/param.h`).
 const USER_HZ: i64 = 100;
 const UUID_BYTES: usize = 36;
+const PLAIN_ID_BYTES: usize = 64;
 /// How many names of one directory are looked at.
 const MOST_NAMES: usize = 65_536;

@@ -70,6 +70,12 @@ impl Process {
         host.read_link(&child(&ns, "pid")).ok()
     }
 
+    /// What its standard input is, as a path.
+    pub(crate) fn stdin(self, host: &dyn Host) -> Option<Vec<u8>> {
+        let fds = child(&self.dir(), "fd");
+        host.read_link(&child(&fds, "0")).ok()
+    }
+
     /// Hands every descriptor it holds to `each`, with what its link says.
     ///
     /// The text is a path in the *process's* mount namespace, and it may be of a file that is gone. Believe it only of a

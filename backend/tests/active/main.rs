@@ -5,5 +5,8 @@
 mod claude;
 mod client;
 mod codex;
+mod dsh;
+mod hermes;
+mod omp;
 mod process;
 mod world;
