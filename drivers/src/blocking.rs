@@ -7,15 +7,12 @@
 //! poll(2) on the socket and its mailbox while something is. Its buffers are given back after a second of quiet; then it
 //! waits without waking.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engine::port::{Ask, Backend, Effort, Job, Kinds, Ticket};
-use engine::{Apart, Budget, Limits, Session};
+use engine::port::{Backend, Kinds};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -25,42 +22,10 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use crate::clock;
 use crate::listen::{Accepted, Gate, Listener, Stream};
 use crate::log::Seldom;
-use crate::offload::{Key, Mailbox, Pool};
-use crate::pump::{Finished, Hand, Turn, finish, pump};
+use crate::offload::Mailbox;
+use crate::pump::{Finished, Turn};
+use crate::server::{Conversation, Ending, Options, QUIET, Shared, log_left_behind, log_refused};
 use crate::signals::Stop;
-
-/// What a server may use.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Of each connection.
-    pub limits: Limits,
-    /// Of all connections.
-    pub budget: Budget,
-    /// Connections at once; further ones are closed.
-    pub connections: usize,
-    /// How long a peer may take to agree on a version.
-    pub handshake: Duration,
-    /// How long a peer may leave its replies unread.
-    pub unread: Duration,
-    /// How long a worker may be in one call of the backend before it is written off.
-    pub stuck_after: Duration,
-    /// How long a stop waits for what is in flight.
-    pub drain: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            limits: Limits::DEFAULT,
-            budget: Budget::default(),
-            connections: 256,
-            handshake: Duration::from_secs(10),
-            unread: Duration::from_secs(30),
-            stuck_after: Duration::from_secs(5),
-            drain: Duration::from_secs(2),
-        }
-    }
-}
 
 /// Serves every connection of the listeners, and those already there, until asked to stop.
 ///
@@ -141,29 +106,22 @@ fn announced<'l>(
     Ok(ready.map(|(_, listener)| listener).collect())
 }
 
-/// What the connections of one server share.
+/// The server: what its connections share, and which there are.
 struct Server<K: Kinds> {
-    backend: Arc<dyn Backend<K>>,
-    pool: Arc<Pool<K>>,
+    shared: Shared<K>,
     registry: Arc<Registry>,
-    options: Options,
 }
 
 impl<K: Kinds> Server<K> {
     fn new(backend: &Arc<dyn Backend<K>>, options: &Options) -> Self {
-        Self {
-            backend: Arc::clone(backend),
-            pool: Arc::new(Pool::new(Arc::clone(backend), options.stuck_after)),
-            registry: Arc::default(),
-            options: options.clone(),
-        }
+        Self { shared: Shared::new(backend, options), registry: Arc::default() }
     }
 
     /// Gives a connection its thread, or closes it if there are too many.
     fn connect(&self, stream: Stream) {
         let stream = Arc::new(stream);
-        let Some(entry) = self.registry.enter(&stream, self.options.connections) else { return };
-        let connection = match Connection::new(self, stream, entry) {
+        let Some(entry) = self.registry.enter(&stream, self.shared.options.connections) else { return };
+        let connection = match Connection::new(&self.shared, stream, entry) {
             Ok(connection) => connection,
             Err(error) => {
                 tracing::warn!("refused a connection: {error}");
@@ -178,7 +136,7 @@ impl<K: Kinds> Server<K> {
 
     /// Takes no more requests, and waits until what is in flight is answered, within bounds.
     fn drain(&self) {
-        let deadline = Instant::now() + self.options.drain;
+        let deadline = Instant::now() + self.shared.options.drain;
         let mut connections = self.registry.lock();
         for (_, stream) in &connections.streams {
             if stream.is_socket() {
@@ -189,7 +147,7 @@ impl<K: Kinds> Server<K> {
         while !connections.streams.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                tracing::warn!("{} connections did not end in time", connections.streams.len());
+                log_left_behind(connections.streams.len());
                 return;
             }
             let waited = self.registry.left.wait_timeout(connections, left);
@@ -221,9 +179,7 @@ impl Registry {
     fn enter(self: &Arc<Self>, stream: &Arc<Stream>, limit: usize) -> Option<Entry> {
         let mut connections = self.lock();
         if connections.streams.len() >= limit {
-            connections
-                .refused
-                .log(|more| tracing::warn!(more, "refused a connection: the limit is {limit} connections"));
+            log_refused(&mut connections.refused, limit);
             return None;
         }
         let number = connections.next;
@@ -252,17 +208,14 @@ impl Drop for Entry {
 
 /// One connection, on its thread.
 struct Connection<K: Kinds> {
-    session: Session<K>,
-    backend: Arc<dyn Backend<K>>,
-    handed: Handed<K>,
+    conversation: Conversation<K>,
+    letters: Arc<Letters<K>>,
     stream: Arc<Stream>,
     scratch: Vec<u8>,
-    epoch: u64,
     since: Instant,
     handshake: Duration,
     patience: Patience,
     eof: bool,
-    limits_met: Seldom,
     /// Last, so that the place is given up when everything else is.
     _entry: Entry,
 }
@@ -279,100 +232,82 @@ enum Patience {
 }
 
 impl<K: Kinds> Connection<K> {
-    fn new(server: &Server<K>, stream: Arc<Stream>, entry: Entry) -> io::Result<Self> {
+    fn new(shared: &Shared<K>, stream: Arc<Stream>, entry: Entry) -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let letters = Arc::new(Letters { finished: Mutex::default(), wake });
-        let connection = Self {
-            session: Session::new(server.options.limits, server.options.budget.clone(), seed()),
-            backend: Arc::clone(&server.backend),
-            handed: Handed { pool: Arc::clone(&server.pool), number: entry.number, letters },
+        let mailbox = Arc::<Letters<K>>::clone(&letters);
+        if stream.is_socket() {
+            set_socket_timeout(stream.output(), Timeout::Send, Some(shared.options.unread))?;
+        }
+        Ok(Self {
+            conversation: Conversation::new(shared, entry.number, mailbox),
+            letters,
             stream,
             scratch: Vec::new(),
-            epoch: 0,
             since: Instant::now(),
-            handshake: server.options.handshake,
+            handshake: shared.options.handshake,
             patience: Patience::Endless,
             eof: false,
-            limits_met: Seldom::default(),
             _entry: entry,
-        };
-        if connection.stream.is_socket() {
-            set_socket_timeout(connection.stream.output(), Timeout::Send, Some(server.options.unread))?;
-        }
-        Ok(connection)
+        })
     }
 
     fn run(mut self) {
         tracing::debug!("a connection came: {}", self.stream.transport());
-        if let Err(errno) = self.converse() {
-            tracing::debug!("a connection ended: {errno}");
-        }
+        let ending = match self.converse() {
+            Ok(ending) | Err(ending) => ending,
+        };
+        ending.log();
         self.end();
     }
 
-    /// Serves until the peer is gone.
-    fn converse(&mut self) -> Result<(), Errno> {
+    /// Serves until the connection ends, and says why it does.
+    fn converse(&mut self) -> Result<Ending, Ending> {
         self.be(Patience::Handshake)?;
         loop {
-            let turn = self.turn();
+            let turn = self.conversation.turn(clock::now());
             self.send()?;
             match turn {
                 Turn::Flush => {}
                 Turn::Idle => {
                     if !self.wait()? {
-                        return Ok(());
+                        return Ok(Ending::Over);
                     }
                 }
-                Turn::Hangup(why) => {
-                    tracing::debug!("hung up on a peer: {why:?}");
-                    return Ok(());
-                }
+                Turn::Hangup(why) => return Ok(Ending::Hangup(why)),
             }
         }
     }
 
     /// Lets the session go: nothing of it stays with the workers.
     fn end(mut self) {
-        self.session.disconnect();
+        self.conversation.disconnect();
         loop {
-            self.turn();
-            if self.session.is_drained() {
+            self.conversation.turn(clock::now());
+            if self.conversation.session.is_drained() {
                 return;
             }
-            let mut fds = [PollFd::new(&self.handed.letters.wake, PollFlags::IN)];
+            let mut fds = [PollFd::new(&self.letters.wake, PollFlags::IN)];
             let _ = poll(&mut fds, None);
             self.collect();
         }
     }
 
-    fn turn(&mut self) -> Turn {
-        let turn = pump(&mut self.session, &*self.backend, Effort::Cached, clock::now(), &mut self.handed);
-        let epoch = self.backend.epoch();
-        if epoch != self.epoch {
-            self.epoch = epoch;
-            self.handed.pool.ring();
-        }
-        if let Some(refusal) = self.session.limit_met() {
-            self.limits_met.log(|more| tracing::warn!(more, "refused a request: {refusal}"));
-        }
-        turn
-    }
-
     /// Waits until there is something to do; `false` once there never will be.
-    fn wait(&mut self) -> Result<bool, Errno> {
+    fn wait(&mut self) -> Result<bool, Ending> {
         if self.collect() {
             return Ok(true);
         }
-        if !self.session.is_busy() {
+        if !self.conversation.session.is_busy() {
             return if self.eof { Ok(false) } else { self.read() };
         }
-        let wanted = if self.eof || !self.session.wants_input() { PollFlags::empty() } else { PollFlags::IN };
+        let wanted = if self.eof || !self.conversation.session.wants_input() { PollFlags::empty() } else { PollFlags::IN };
         let input = self.stream.input();
-        let mut fds = [PollFd::new(&self.handed.letters.wake, PollFlags::IN), PollFd::new(&input, wanted)];
+        let mut fds = [PollFd::new(&self.letters.wake, PollFlags::IN), PollFd::new(&input, wanted)];
         match poll(&mut fds, None) {
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(true),
-            Err(errno) => return Err(errno),
+            Err(errno) => return Err(errno.into()),
         }
         let socket = fds[1].revents();
         if self.collect() {
@@ -387,16 +322,16 @@ impl<K: Kinds> Connection<K> {
 
     /// Takes what the workers finished. Whether there was anything.
     fn collect(&mut self) -> bool {
-        let finished = self.handed.letters.take();
+        let finished = self.letters.take();
         let any = !finished.is_empty();
         for one in finished {
-            finish(&mut self.session, one, &mut self.handed);
+            self.conversation.finish(one);
         }
         any
     }
 
     /// Reads what the peer sent, waiting for it; `false` if nothing more will come and nothing is left to be done.
-    fn read(&mut self) -> Result<bool, Errno> {
+    fn read(&mut self) -> Result<bool, Ending> {
         if self.scratch.is_empty() {
             self.scratch = vec![0; SCRATCH];
         }
@@ -408,7 +343,7 @@ impl<K: Kinds> Connection<K> {
         match read {
             Ok(0) => self.eof = true,
             Ok(count) => {
-                self.session.receive(&self.scratch[..count]);
+                self.conversation.session.receive(&self.scratch[..count]);
                 if self.patience == Patience::Endless {
                     self.be(Patience::Short)?;
                 }
@@ -416,30 +351,29 @@ impl<K: Kinds> Connection<K> {
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) if self.patience == Patience::Short => self.trim()?,
             Err(Errno::AGAIN) => {}
-            Err(errno) => return Err(errno),
+            Err(errno) => return Err(errno.into()),
         }
         if self.patience == Patience::Handshake {
-            if self.session.is_established() {
+            if self.conversation.session.is_established() {
                 self.be(Patience::Short)?;
             } else if self.since.elapsed() >= self.handshake {
-                tracing::info!("closed a connection that agreed on no version in time");
-                return Ok(false);
+                return Err(Ending::Handshake);
             }
         }
-        Ok(!self.eof || self.session.is_busy() || self.session.has_output())
+        Ok(!self.eof || self.conversation.session.is_busy() || self.conversation.session.has_output())
     }
 
     /// Sends all replies there are.
-    fn send(&mut self) -> Result<(), Errno> {
-        while let Some(buf) = self.session.take() {
+    fn send(&mut self) -> Result<(), Ending> {
+        while let Some(buf) = self.conversation.session.take() {
             let sent = self.send_all(buf.as_slice());
-            self.session.sent(buf);
+            self.conversation.session.sent(buf);
             sent?;
         }
         Ok(())
     }
 
-    fn send_all(&self, mut bytes: &[u8]) -> Result<(), Errno> {
+    fn send_all(&self, mut bytes: &[u8]) -> Result<(), Ending> {
         while !bytes.is_empty() {
             let sent = if self.stream.is_socket() {
                 send(self.stream.output(), bytes, SendFlags::NOSIGNAL)
@@ -449,24 +383,21 @@ impl<K: Kinds> Connection<K> {
             match sent {
                 Ok(count) => bytes = &bytes[count..],
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    tracing::info!("closed a connection that left its replies unread");
-                    return Err(Errno::TIMEDOUT);
-                }
-                Err(errno) => return Err(errno),
+                Err(Errno::AGAIN) => return Err(Ending::Unread),
+                Err(errno) => return Err(errno.into()),
             }
         }
         Ok(())
     }
 
     /// Gives memory back, and waits without end from now on.
-    fn trim(&mut self) -> Result<(), Errno> {
-        drop(self.session.shed());
+    fn trim(&mut self) -> Result<(), Ending> {
+        drop(self.conversation.session.shed());
         self.scratch = Vec::new();
         self.be(Patience::Endless)
     }
 
-    fn be(&mut self, patience: Patience) -> Result<(), Errno> {
+    fn be(&mut self, patience: Patience) -> Result<(), Ending> {
         // A pipe knows no timeouts; there is only ever one, and its giver is trusted.
         if self.patience != patience && self.stream.is_socket() {
             let timeout = match patience {
@@ -510,45 +441,7 @@ impl<K: Kinds> Mailbox<K> for Letters<K> {
     }
 }
 
-/// The hand of one connection: the pool, with a mailbox.
-struct Handed<K: Kinds> {
-    pool: Arc<Pool<K>>,
-    number: u64,
-    letters: Arc<Letters<K>>,
-}
-
-impl<K: Kinds> Handed<K> {
-    fn key(&self, ticket: Ticket) -> Key {
-        Key { connection: self.number, ticket }
-    }
-
-    fn mailbox(&self) -> Arc<dyn Mailbox<K>> {
-        Arc::<Letters<K>>::clone(&self.letters)
-    }
-}
-
-impl<K: Kinds> Hand<K> for Handed<K> {
-    fn cold(&mut self, ticket: Ticket, ask: Ask<K>, apart: Apart) {
-        self.pool.ask(self.key(ticket), ask, apart, &self.mailbox());
-    }
-
-    fn job(&mut self, ticket: Ticket, job: Box<dyn Job<K>>, apart: Apart) {
-        self.pool.job(self.key(ticket), job, apart, &self.mailbox());
-    }
-
-    fn abandon(&mut self, ticket: Ticket) -> bool {
-        self.pool.abandon(self.key(ticket))
-    }
-}
-
-/// A number that no peer can guess.
-fn seed() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
 /// Bytes asked of one recv(2): some thousand requests.
 const SCRATCH: usize = 64 * 1024;
-/// How long a connection keeps its buffers when nothing comes.
-const QUIET: Duration = Duration::from_secs(1);
 /// A connection's stack. The deepest path through the backend takes a fraction of it.
 const STACK: usize = 512 * 1024;

@@ -15,7 +15,9 @@ pub mod offload;
 pub mod peer;
 pub mod post;
 pub mod pump;
+pub mod server;
 pub mod signals;
+pub mod uring;
 
 #[cfg(test)]
 #[path = "../../tests/src/fitness.rs"]

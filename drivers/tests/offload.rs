@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use drivers::blocking::{Options, serve};
+use drivers::blocking::serve;
 use drivers::listen::Listener;
+use drivers::server::Options;
 use drivers::signals::Stop;
 use engine::port::{Answer, Ask, Backend, Effort, Job, Kinds, Now, Progress, Qids, Room, Step};
 use proto::{Dialect, NOFID, NOTAG, Names, QTDIR, Qid, Rmessage, Tmessage};

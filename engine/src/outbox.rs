@@ -136,6 +136,11 @@ impl Outbox {
         self.size = self.gather + msize as usize + SMALL;
     }
 
+    /// Length of a new batch.
+    pub(crate) fn gather_bytes(&self) -> usize {
+        self.size
+    }
+
     /// Bytes of memory that replies take or are promised: gathered, ready, or handed to the driver and not yet sent.
     pub(crate) fn queued(&self) -> usize {
         let gathered = if self.filled > 0 { self.batch.len() } else { 0 };

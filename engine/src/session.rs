@@ -254,13 +254,24 @@ impl<K: Kinds> Session<K> {
         self.closed && self.pending.is_empty() && self.abandons.is_empty()
     }
 
-    /// Lends a buffer for replies to be gathered in; see [`Session::shed`].
+    /// How long the buffer is that replies are gathered in. Changes only with the msize that is agreed on.
+    pub fn gather_bytes(&self) -> usize {
+        self.outbox.gather_bytes()
+    }
+
+    /// Lends a buffer for replies to be gathered in; see [`Session::reclaim`]. One that is shorter than
+    /// [`Session::gather_bytes`], or not needed, is dropped.
     pub fn adopt(&mut self, bytes: Vec<u8>) {
         self.outbox.adopt(bytes);
     }
 
-    /// Gives memory back before an idle spell, and the buffer of [`Session::adopt`] to its lender (empty if something is
-    /// still to be sent).
+    /// Gives the buffer of [`Session::adopt`] to its lender; empty if there is none, or something in it is still to be sent.
+    /// Cheap: a thread can lend one buffer to whichever session has its turn.
+    pub fn reclaim(&mut self) -> Vec<u8> {
+        self.outbox.shed()
+    }
+
+    /// Gives memory back before an idle spell, and what [`Session::reclaim`] would.
     pub fn shed(&mut self) -> Vec<u8> {
         self.inbox.trim();
         self.pending.trim();

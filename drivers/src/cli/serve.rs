@@ -10,6 +10,7 @@ use drivers::inherit::{self, Given, InheritError};
 use drivers::limits::Inherited;
 use drivers::listen::{ListenError, Listener, Stream};
 use drivers::log;
+use drivers::server::Options;
 use drivers::signals::{self, Stop};
 use engine::port::Backend;
 use tracing_subscriber::filter::LevelFilter;
@@ -30,7 +31,7 @@ pub(super) fn run(options: Serve) -> Result<(), ServeError> {
     let (resolving, tree) = tree(&options.machine, descriptors, Agents::new)?;
     if let Some(number) = options.fd {
         let stream = inherit::stream(number, options.allow_remote)?;
-        return Ok(blocking::serve_one(&tree, stream, &stop, &blocking::Options::default())?);
+        return Ok(blocking::serve_one(&tree, stream, &stop, &Options::default())?);
     }
     let (listeners, streams) = doors(&options)?;
     tracing::info!("serving with the {driver} driver; {resolving}");
@@ -43,7 +44,7 @@ fn serve(
     mut streams: Vec<Stream>,
     stop: &Stop,
 ) -> Result<(), ServeError> {
-    let options = blocking::Options::default();
+    let options = Options::default();
     // One process for each connection, as inetd(8) and systemd's Accept=yes have it: it ends with the connection.
     if listeners.is_empty()
         && streams.len() == 1

@@ -9,8 +9,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use backend::Tree;
-use drivers::blocking::{self, Options};
+use drivers::blocking;
 use drivers::listen::Listener;
+use drivers::server::Options;
 use drivers::signals::Stop;
 use engine::Budget;
 use engine::port::Backend;

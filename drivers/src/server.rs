@@ -1,0 +1,194 @@
+//! What every server does, however it moves bytes.
+//!
+//! Owns: what a server may use, how a session's turn is taken and its asks handed on, and what is logged of a connection.
+//! Must not know: sockets, threads, or rings.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::port::{Ask, Backend, Effort, Job, Kinds, Now, Ticket};
+use engine::{Apart, Budget, Hangup, Limits, Session};
+use rustix::io::Errno;
+
+use crate::log::Seldom;
+use crate::offload::{Key, Mailbox, Pool};
+use crate::pump::{self, Finished, Hand, Turn};
+
+/// What a server may use.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Of each connection.
+    pub limits: Limits,
+    /// Of all connections.
+    pub budget: Budget,
+    /// Connections at once; further ones are closed.
+    pub connections: usize,
+    /// How long a peer may take to agree on a version.
+    pub handshake: Duration,
+    /// How long a peer may leave its replies unread.
+    pub unread: Duration,
+    /// How long a worker may be in one call of the backend before it is written off.
+    pub stuck_after: Duration,
+    /// How long a stop waits for what is in flight.
+    pub drain: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            limits: Limits::DEFAULT,
+            budget: Budget::default(),
+            connections: 256,
+            handshake: Duration::from_secs(10),
+            unread: Duration::from_secs(30),
+            stuck_after: Duration::from_secs(5),
+            drain: Duration::from_secs(2),
+        }
+    }
+}
+
+/// How long a connection keeps its buffers when nothing comes.
+pub(crate) const QUIET: Duration = Duration::from_secs(1);
+
+/// What the connections of one server share.
+pub(crate) struct Shared<K: Kinds> {
+    pub(crate) options: Options,
+    backend: Arc<dyn Backend<K>>,
+    pool: Arc<Pool<K>>,
+}
+
+impl<K: Kinds> Shared<K> {
+    pub(crate) fn new(backend: &Arc<dyn Backend<K>>, options: &Options) -> Self {
+        let pool = Pool::new(Arc::clone(backend), options.stuck_after);
+        Self { options: options.clone(), backend: Arc::clone(backend), pool: Arc::new(pool) }
+    }
+}
+
+/// A session, and where its asks go.
+pub(crate) struct Conversation<K: Kinds> {
+    pub(crate) session: Session<K>,
+    backend: Arc<dyn Backend<K>>,
+    handed: Handed<K>,
+    epoch: u64,
+    limits_met: Seldom,
+}
+
+impl<K: Kinds> Conversation<K> {
+    /// A conversation with a peer that has not said anything yet. `number` is never used twice.
+    pub(crate) fn new(shared: &Shared<K>, number: u64, mailbox: Arc<dyn Mailbox<K>>) -> Self {
+        let options = &shared.options;
+        Self {
+            session: Session::new(options.limits, options.budget.clone(), seed()),
+            backend: Arc::clone(&shared.backend),
+            handed: Handed { pool: Arc::clone(&shared.pool), number, mailbox },
+            epoch: 0,
+            limits_met: Seldom::default(),
+        }
+    }
+
+    /// Does what can be done now without waiting.
+    pub(crate) fn turn(&mut self, now: Now) -> Turn {
+        let turn = pump::pump(&mut self.session, &*self.backend, Effort::Cached, now, &mut self.handed);
+        let epoch = self.backend.epoch();
+        if epoch != self.epoch {
+            self.epoch = epoch;
+            self.handed.pool.ring();
+        }
+        if let Some(refusal) = self.session.limit_met() {
+            self.limits_met.log(|more| tracing::warn!(more, "refused a request: {refusal}"));
+        }
+        turn
+    }
+
+    /// Lets the session go: what it has with the workers is abandoned by the next turns, and what it still had to say is
+    /// dropped, because as long as there is enough of that a turn does nothing.
+    pub(crate) fn disconnect(&mut self) {
+        self.session.disconnect();
+        while let Some(buf) = self.session.take() {
+            self.session.sent(buf);
+        }
+    }
+
+    /// Takes back what a worker finished.
+    pub(crate) fn finish(&mut self, finished: Finished<K>) {
+        pump::finish(&mut self.session, finished, &mut self.handed);
+    }
+}
+
+/// The hand of one connection: the pool, with a mailbox.
+struct Handed<K: Kinds> {
+    pool: Arc<Pool<K>>,
+    number: u64,
+    mailbox: Arc<dyn Mailbox<K>>,
+}
+
+impl<K: Kinds> Handed<K> {
+    fn key(&self, ticket: Ticket) -> Key {
+        Key { connection: self.number, ticket }
+    }
+}
+
+impl<K: Kinds> Hand<K> for Handed<K> {
+    fn cold(&mut self, ticket: Ticket, ask: Ask<K>, apart: Apart) {
+        self.pool.ask(self.key(ticket), ask, apart, &self.mailbox);
+    }
+
+    fn job(&mut self, ticket: Ticket, job: Box<dyn Job<K>>, apart: Apart) {
+        self.pool.job(self.key(ticket), job, apart, &self.mailbox);
+    }
+
+    fn abandon(&mut self, ticket: Ticket) -> bool {
+        self.pool.abandon(self.key(ticket))
+    }
+}
+
+/// Why a connection ends.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Ending {
+    /// The peer is gone, or has all it will get.
+    Over,
+    /// The session hung up.
+    Hangup(Hangup),
+    /// No version was agreed on in time.
+    Handshake,
+    /// The peer left its replies unread.
+    Unread,
+    /// The transport failed.
+    Failed(Errno),
+}
+
+impl Ending {
+    /// Says so in the log.
+    pub(crate) fn log(self) {
+        match self {
+            Self::Over => tracing::debug!("a connection ended"),
+            Self::Hangup(why) => tracing::debug!("hung up on a peer: {why:?}"),
+            Self::Handshake => tracing::info!("closed a connection that agreed on no version in time"),
+            Self::Unread => tracing::info!("closed a connection that left its replies unread"),
+            Self::Failed(errno) => tracing::debug!("a connection ended: {errno}"),
+        }
+    }
+}
+
+impl From<Errno> for Ending {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno)
+    }
+}
+
+/// Says that a connection was closed because there are as many as there may be.
+pub(crate) fn log_refused(refused: &mut Seldom, limit: usize) {
+    refused.log(|more| tracing::warn!(more, "refused a connection: the limit is {limit} connections"));
+}
+
+/// Says that a stop did not wait for the end of so many connections.
+pub(crate) fn log_left_behind(connections: usize) {
+    tracing::warn!("{connections} connections did not end in time");
+}
+
+/// A number that no peer can guess.
+fn seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
