@@ -301,7 +301,11 @@ impl<K: Kinds> Connection<K> {
         if !self.conversation.session.is_busy() {
             return if self.eof { Ok(false) } else { self.read() };
         }
-        let wanted = if self.eof || !self.conversation.session.wants_input() { PollFlags::empty() } else { PollFlags::IN };
+        let wanted = if self.eof || !self.conversation.session.wants_input() {
+            PollFlags::empty()
+        } else {
+            PollFlags::IN
+        };
         let input = self.stream.input();
         let mut fds = [PollFd::new(&self.letters.wake, PollFlags::IN), PollFd::new(&input, wanted)];
         match poll(&mut fds, None) {

@@ -18,6 +18,11 @@ pub trait Rig: Send + Sync {
         &[]
     }
 
+    /// Why it cannot be run on this machine at all. Its cases are skipped then, unless that is forbidden.
+    fn absent(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Runs a server over a world of its own. Dropping the world ends it.
     fn start(&self, spec: &WorldSpec) -> Box<dyn World>;
 }

@@ -137,6 +137,10 @@ pub enum Verdict {
 
 /// Runs a case on a rig in a dialect.
 pub fn run(case: &Case, rig: &dyn Rig, dialect: Dialect) -> Verdict {
+    if let Some(why) = rig.absent() {
+        let forbidden = std::env::var_os("NINEAGENTS_NO_SKIPS").is_some_and(|value| value == "1");
+        return if forbidden { Verdict::Failed(why.to_owned()) } else { Verdict::Declined(why) };
+    }
     if let Some((_, why)) = rig.declines().iter().find(|(need, _)| case.needs.contains(need)) {
         return Verdict::Declined(why);
     }
@@ -199,6 +203,9 @@ impl Table {
             "\n\n+ passed {passed}   ! failed {failed}   - declined {declined}   . not of the dialect\n"
         ));
         for rig in rigs {
+            if let Some(why) = rig.absent() {
+                line(format_args!("- {} declines everything: {why}\n", rig.name()));
+            }
             for (need, why) in rig.declines() {
                 line(format_args!("- {} declines {need:?}: {why}\n", rig.name()));
             }

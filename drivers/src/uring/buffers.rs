@@ -1,8 +1,8 @@
 //! The buffers that replies are gathered in. They belong to the thread, and are lent to whichever session has its turn, so
 //! that a connection which says nothing holds none.
 
-use engine::port::Kinds;
 use engine::Session;
+use engine::port::Kinds;
 
 /// Buffers that nobody uses at the moment.
 #[derive(Debug, Default)]

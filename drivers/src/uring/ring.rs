@@ -15,7 +15,10 @@
 //!   leaked, buffers and all.
 //! - A ring stays on its thread: it is neither `Send` nor `Sync`. Its setup may have told the kernel so.
 
-#![allow(unsafe_code, reason = "a ring shares memory with the kernel; no safe interface to one keeps buffers alive")]
+#![allow(
+    unsafe_code,
+    reason = "a ring shares memory with the kernel; no safe interface to one keeps buffers alive"
+)]
 
 use std::collections::VecDeque;
 use std::io;
@@ -174,14 +177,7 @@ impl<'fd, T> Ring<'fd, T> {
     }
 
     /// Writes some of the bytes of `buf` behind the first `from`.
-    pub(super) fn write(
-        &mut self,
-        tag: T,
-        source: &Source<'fd>,
-        kind: Kind,
-        buf: Buf,
-        from: usize,
-    ) {
+    pub(super) fn write(&mut self, tag: T, source: &Source<'fd>, kind: Kind, buf: Buf, from: usize) {
         let (fd, held) = (source.fd(), Held::Replies { buf, from });
         self.start(tag, source, held, |held| {
             let Held::Replies { buf, from } = held else { return opcode::Nop::new().build() };
@@ -254,7 +250,8 @@ impl<'fd, T> Ring<'fd, T> {
 
     /// Copies the completions out, so that their places are free before any is handled.
     fn fetch(&mut self) {
-        self.ended.extend(self.ring.completion().map(|entry: cqueue::Entry| (entry.user_data(), entry.result())));
+        self.ended
+            .extend(self.ring.completion().map(|entry: cqueue::Entry| (entry.user_data(), entry.result())));
     }
 
     /// Puts an operation into the table and tells the kernel. One that finds no place ends at once.

@@ -9,7 +9,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use backend::Tree;
-use drivers::blocking;
 use drivers::listen::Listener;
 use drivers::server::Options;
 use drivers::signals::Stop;
@@ -19,6 +18,7 @@ use engine::port::Backend;
 use crate::disk::Disk;
 use crate::rig::{Need, Received, Rig, Wire, World};
 use crate::rigs::child::Child;
+use crate::rigs::driver::Driver;
 use crate::rigs::tree::{PINNED, tree};
 use crate::slow::{Gate, Slow, Slowed};
 use crate::world::{Edit, WorldSpec};
@@ -37,22 +37,25 @@ impl Rig for Blocking {
     }
 
     fn start(&self, spec: &WorldSpec) -> Box<dyn World> {
-        if let Some(limit) = spec.descriptor_limit() {
-            return Box::new(Child::start(Disk::new(spec), limit));
-        }
-        let disk = Disk::new(spec);
-        let (gate, budget) = (Gate::default(), Budget::default());
-        let slow: Arc<dyn Backend<Slowed<Tree>>> = Arc::new(Slow::new(tree(&disk, PINNED), gate.clone()));
-        let socket = disk.socket();
-        let stop = Arc::new(Stop::new().expect("a pipe"));
-        let listener = Listener::unix(&socket).expect("a socket");
-        let options = Options { budget: budget.clone(), ..Options::default() };
-        let asked = Arc::clone(&stop);
-        let thread = thread::spawn(move || {
-            blocking::serve(&slow, &[listener], Vec::new(), &asked, &options).expect("a server that serves");
-        });
-        Box::new(Served { stop, thread: Some(thread), gate, budget, socket, disk })
+        start(spec, Driver::Blocking)
     }
+}
+
+/// Serves a world over a unix socket, on a thread of its own, or in a process of its own if that is to have few descriptors.
+pub(super) fn start(spec: &WorldSpec, driver: Driver) -> Box<dyn World> {
+    if let Some(limit) = spec.descriptor_limit() {
+        return Box::new(Child::start(Disk::new(spec), limit, driver));
+    }
+    let disk = Disk::new(spec);
+    let (gate, budget) = (Gate::default(), Budget::default());
+    let slow: Arc<dyn Backend<Slowed<Tree>>> = Arc::new(Slow::new(tree(&disk, PINNED), gate.clone()));
+    let socket = disk.socket();
+    let stop = Arc::new(Stop::new().expect("a pipe"));
+    let listener = Listener::unix(&socket).expect("a socket");
+    let options = Options { budget: budget.clone(), ..Options::default() };
+    let asked = Arc::clone(&stop);
+    let thread = thread::spawn(move || driver.serve(&slow, &[listener], &asked, &options));
+    Box::new(Served { stop, thread: Some(thread), gate, budget, socket, disk })
 }
 
 struct Served {

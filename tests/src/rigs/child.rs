@@ -9,14 +9,15 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 
-use drivers::blocking::{self, Options};
 use drivers::listen::Listener;
+use drivers::server::Options;
 use drivers::signals::Stop;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::disk::Disk;
 use crate::rig::{Wire, World};
 use crate::rigs::blocking::Socket;
+use crate::rigs::driver::Driver;
 use crate::rigs::tree::tree;
 use crate::world::Edit;
 
@@ -29,6 +30,7 @@ pub fn play() -> bool {
     let limit = std::env::var(DESCRIPTORS).expect("a limit").parse().expect("a number");
     setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum: Some(limit) })
         .expect("a lower limit");
+    let driver = std::env::var(DRIVER).ok().and_then(|name| Driver::named(&name)).expect("a driver");
     let disk = Disk::of_another(PathBuf::from(base));
     let listener = Listener::unix(&disk.socket()).expect("a socket");
     let stop = Arc::new(Stop::new().expect("a pipe"));
@@ -39,8 +41,7 @@ pub fn play() -> bool {
         stop.ask();
     });
     println!("listening");
-    blocking::serve(&tree(&disk, limit as usize / 4), &[listener], Vec::new(), &asked, &Options::default())
-        .expect("a server that serves");
+    driver.serve(&tree(&disk, limit as usize / 4), &[listener], &asked, &Options::default());
     true
 }
 
@@ -52,10 +53,11 @@ pub(super) struct Child {
 
 impl Child {
     /// Starts a server over a world, and waits until it listens.
-    pub(super) fn start(disk: Disk, descriptors: u64) -> Self {
+    pub(super) fn start(disk: Disk, descriptors: u64, driver: Driver) -> Self {
         let mut process = Command::new(std::env::current_exe().expect("this program"))
             .env(BASE, disk.base())
             .env(DESCRIPTORS, descriptors.to_string())
+            .env(DRIVER, driver.name())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -90,3 +92,4 @@ impl Drop for Child {
 
 const BASE: &str = "NINEAGENTS_TEST_SERVER_BASE";
 const DESCRIPTORS: &str = "NINEAGENTS_TEST_SERVER_DESCRIPTORS";
+const DRIVER: &str = "NINEAGENTS_TEST_SERVER_DRIVER";
