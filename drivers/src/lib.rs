@@ -4,6 +4,7 @@
 //! only how bytes are moved and where an ask waits.
 
 pub mod blocking;
+pub mod choose;
 pub mod client;
 pub mod clock;
 pub mod inherit;

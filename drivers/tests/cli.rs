@@ -333,15 +333,6 @@ fn the_posted_server_is_asked_while_it_lives() {
 }
 
 #[test]
-fn a_driver_that_is_not_there_is_not_replaced_by_another() {
-    let home = Home::new("uring");
-    let output = home.command(&["--driver", "uring"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("this version has no io_uring driver"));
-    assert!(!home.0.join("run/9p").exists());
-}
-
-#[test]
 fn help_shows_the_tree_and_where_to_dial() {
     let home = Home::new("help");
     let help = home.command(&["help"]).output().unwrap();
@@ -363,7 +354,7 @@ fn the_version_is_told_with_what_the_machine_offers() {
     assert_prints(&home.command(&["--version"]).output().unwrap(), &version);
     let verbose = text(&home.command(&["version", "--verbose"]).output().unwrap().stdout);
     assert!(verbose.starts_with(&version));
-    for fact in ["driver    blocking", "kernel    Linux ", "openat2", "claude    ", ".hermes (not there)"] {
+    for fact in ["driver    ", "kernel    Linux ", "openat2", "claude    ", ".hermes (not there)"] {
         assert!(verbose.contains(fact), "{fact}: {verbose}");
     }
 }

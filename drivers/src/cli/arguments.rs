@@ -8,8 +8,9 @@ use std::path::PathBuf;
 
 use backend::name::Root;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use drivers::choose::Driver;
 use drivers::client::{Address, AddressError};
 use drivers::post;
 
@@ -128,18 +129,6 @@ pub(crate) struct Machine {
     /// Read processes from DIR instead of /proc
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = OsStringValueParser::new().try_map(parse_proc))]
     pub(crate) proc: Option<PathBuf>,
-}
-
-/// What carries the bytes.
-#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, ValueEnum)]
-pub(crate) enum Driver {
-    /// The best there is
-    #[default]
-    Auto,
-    /// io_uring, or nothing
-    Uring,
-    /// A thread for each connection
-    Blocking,
 }
 
 /// Which server is asked.

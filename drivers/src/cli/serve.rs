@@ -1,10 +1,9 @@
 //! The daemon.
 
 use std::io;
-use std::sync::Arc;
 
-use backend::{Agents, Tree};
-use drivers::blocking;
+use backend::Agents;
+use drivers::choose::Chosen;
 use drivers::client::Cause;
 use drivers::inherit::{self, Given, InheritError};
 use drivers::limits::Inherited;
@@ -12,10 +11,10 @@ use drivers::listen::{ListenError, Listener, Stream};
 use drivers::log;
 use drivers::server::Options;
 use drivers::signals::{self, Stop};
-use engine::port::Backend;
+use drivers::uring::Unavailable;
 use tracing_subscriber::filter::LevelFilter;
 
-use super::arguments::{Driver, Serve};
+use super::arguments::Serve;
 use super::connect::tree;
 use super::roots::RootsError;
 
@@ -24,40 +23,27 @@ pub(super) fn run(options: Serve) -> Result<(), ServeError> {
     let inherited = Inherited::record()?;
     inherit::close_on_exec();
     log::init(LevelFilter::INFO);
-    let driver = choose(options.driver)?;
     signals::ignore_hangups(&inherited)?;
     let stop = Stop::on_signals()?;
     let descriptors = inherited.raise_descriptors()?;
     let (resolving, tree) = tree(&options.machine, descriptors, Agents::new)?;
-    if let Some(number) = options.fd {
-        let stream = inherit::stream(number, options.allow_remote)?;
-        return Ok(blocking::serve_one(&tree, stream, &stop, &Options::default())?);
-    }
     let (listeners, streams) = doors(&options)?;
-    tracing::info!("serving with the {driver} driver; {resolving}");
-    serve(&tree, &listeners, streams, &stop)
-}
-
-fn serve(
-    tree: &Arc<dyn Backend<Tree>>,
-    listeners: &[Listener],
-    mut streams: Vec<Stream>,
-    stop: &Stop,
-) -> Result<(), ServeError> {
-    let options = Options::default();
-    // One process for each connection, as inetd(8) and systemd's Accept=yes have it: it ends with the connection.
-    if listeners.is_empty()
-        && streams.len() == 1
-        && let Some(stream) = streams.pop()
-    {
-        return Ok(blocking::serve_one(tree, stream, stop, &options)?);
+    // One process for each connection, as --fd, inetd(8) and systemd's Accept=yes have it: it ends with the connection.
+    let lone = listeners.is_empty() && streams.len() == 1;
+    let limits = Options::default();
+    let driver = Chosen::new(options.driver, lone, &limits)?;
+    if !lone {
+        tracing::info!("serving with the driver {driver}; {resolving}");
     }
-    Ok(blocking::serve(tree, listeners, streams, stop, &options)?)
+    Ok(driver.serve(&tree, &listeners, streams, &stop, &limits)?)
 }
 
 /// Where clients come in: the sockets that we were started with, the post, and what the command line adds.
 fn doors(options: &Serve) -> Result<(Vec<Listener>, Vec<Stream>), ServeError> {
     let (mut listeners, mut streams) = (Vec::new(), Vec::new());
+    if let Some(number) = options.fd {
+        return Ok((listeners, vec![inherit::stream(number, options.allow_remote)?]));
+    }
     let given = inherit::activated(options.allow_remote)?;
     let post = !options.no_post && given.is_empty();
     if given.is_empty() && options.no_post && options.unix.is_empty() && options.tcp.is_empty() {
@@ -84,23 +70,15 @@ fn doors(options: &Serve) -> Result<(Vec<Listener>, Vec<Stream>), ServeError> {
     Ok((listeners, streams))
 }
 
-/// The driver to serve with, by name.
-fn choose(driver: Driver) -> Result<&'static str, ServeError> {
-    match driver {
-        Driver::Auto | Driver::Blocking => Ok("blocking"),
-        Driver::Uring => Err(ServeError::NoUring),
-    }
-}
-
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ServeError {
     /// The command line makes no sense.
     #[error("{0}")]
     Usage(&'static str),
-    /// There is no such driver.
-    #[error("--driver uring: this version has no io_uring driver: use --driver blocking")]
-    NoUring,
+    /// There can be no ring.
+    #[error("--driver uring cannot be had: {0}; --driver auto would use another")]
+    NoRing(#[from] Unavailable),
     /// It is not known where the files are.
     #[error(transparent)]
     Roots(#[from] RootsError),

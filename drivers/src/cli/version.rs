@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 
 use backend::host::os::{Os, Resolving};
+use drivers::choose::{Chosen, Driver};
+use drivers::server::Options;
 
 use super::arguments::Version;
 use super::connect::posted;
@@ -15,7 +17,10 @@ pub(super) fn run(desk: &mut Desk, options: &Version) -> io::Result<()> {
     if !options.verbose {
         return Ok(());
     }
-    writeln!(desk, "driver    blocking: the only one in this version")?;
+    match Chosen::new(Driver::Auto, false, &Options::default()) {
+        Ok(driver) => writeln!(desk, "driver    {driver}")?,
+        Err(why) => writeln!(desk, "driver    none: {why}")?,
+    }
     let system = rustix::system::uname();
     let [name, release, machine] =
         [system.sysname(), system.release(), system.machine()].map(|text| text.to_string_lossy());

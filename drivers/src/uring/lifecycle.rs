@@ -10,6 +10,9 @@
 //! - A closed connection starts nothing, and is freed once nothing of it is in flight and the session has nothing left
 //!   with the workers.
 
+#[cfg(test)]
+mod tests;
+
 use engine::Hangup;
 use rustix::io::Errno;
 

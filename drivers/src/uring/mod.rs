@@ -75,8 +75,8 @@ impl fmt::Display for Uring<'_> {
     /// The driver, and how the kernel runs the ring.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.ring.mode() {
-            Mode::Deferred => "uring, completions deferred to one thread",
-            Mode::Cooperative => "uring, completions cooperative",
+            Mode::Deferred => "uring (SINGLE_ISSUER, DEFER_TASKRUN)",
+            Mode::Cooperative => "uring (COOP_TASKRUN)",
             Mode::Plain => "uring",
         })
     }

@@ -99,7 +99,8 @@ mod tests {
         assert_eq!(slots.remove(first), Some('a'));
         let second = slots.insert('b');
         assert_eq!(second.index, first.index, "the place is taken again");
-        assert_eq!((slots.get_mut(first), slots.remove(first)), (None, None));
+        assert_eq!(slots.get_mut(first), None);
+        assert_eq!(slots.remove(first), None);
         assert_eq!(slots.get_mut(second), Some(&mut 'b'));
         assert_eq!(slots.len(), 1);
     }
