@@ -33,8 +33,15 @@ impl Disk {
     pub fn new(spec: &WorldSpec) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         // Short, because the path of a socket is at most 107 bytes long.
-        let base = std::env::temp_dir().join(format!("9t-{}-{number}", std::process::id()));
-        fs::create_dir(&base).expect("a temporary directory");
+        let name = format!("9t-{}-{number}", std::process::id());
+        let in_memory = Path::new(MEMORY).join(&name);
+        let base = if spec.may_be_in_memory() && fs::create_dir(&in_memory).is_ok() {
+            in_memory
+        } else {
+            let base = std::env::temp_dir().join(name);
+            fs::create_dir(&base).expect("a temporary directory");
+            base
+        };
         let disk = Self { base, is_ours: true };
         for root in Root::HARNESSES.iter().map(|root| root.as_str()).chain(["proc"]) {
             fs::create_dir(disk.base.join(root)).expect("a root");
@@ -155,6 +162,9 @@ fn write_content(path: &Path, content: &Content) -> io::Result<()> {
 
 /// Numbers the worlds of a process.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// Where Linux has a filesystem in memory that everybody may write (shm_overview(7)).
+const MEMORY: &str = "/dev/shm";
 
 /// Bytes written at a time.
 const PIECE: usize = 1 << 20;

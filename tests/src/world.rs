@@ -12,6 +12,7 @@
 pub struct WorldSpec {
     entries: Vec<(Vec<u8>, Entry)>,
     descriptors: Option<u64>,
+    in_memory: bool,
 }
 
 /// What stands at a path.
@@ -106,6 +107,12 @@ impl WorldSpec {
         Self { descriptors: Some(limit), ..self }
     }
 
+    /// On a filesystem in memory, if there is one: for thousands of files about whose filesystem a case does not care.
+    #[must_use]
+    pub fn in_memory(self) -> Self {
+        Self { in_memory: true, ..self }
+    }
+
     /// With anything.
     #[must_use]
     pub fn with(mut self, path: impl AsRef<[u8]>, entry: Entry) -> Self {
@@ -116,6 +123,11 @@ impl WorldSpec {
     /// The entries, in the order in which they are to be made.
     pub fn entries(&self) -> impl Iterator<Item = (&[u8], &Entry)> {
         self.entries.iter().map(|(path, entry)| (&path[..], entry))
+    }
+
+    /// Whether a filesystem in memory is as good as any.
+    pub fn may_be_in_memory(&self) -> bool {
+        self.in_memory
     }
 
     /// How many descriptors the server may have, if it is to be a process of its own.

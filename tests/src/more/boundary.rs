@@ -195,7 +195,7 @@ fn twins_are_one(stage: &Stage<'_>) {
 
 /// The names as files in every base, and as directories with a file inside at the second depth.
 fn world(lines: &[Line]) -> WorldSpec {
-    let mut spec = WorldSpec::new().dir("claude/projects").dir("codex/sessions").dir(DEEP);
+    let mut spec = WorldSpec::new().in_memory().dir("claude/projects").dir("codex/sessions").dir(DEEP);
     let at = |directory: &str, name: &[u8]| [directory.as_bytes(), b"/", name].concat();
     for (root, base) in BASES {
         for line in names::of(lines, root).into_iter().filter(|line| line.exists) {

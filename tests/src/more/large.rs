@@ -24,7 +24,9 @@ pub(super) const CASES: &[Case] = &[
 fn crowded(count: usize) -> (WorldSpec, Vec<Vec<u8>>) {
     let names: Vec<_> =
         (0..count).map(|n| format!("{:x}-{n}.jsonl", n.wrapping_mul(2_654_435_761) % 65_536)).collect();
-    let spec = names.iter().fold(WorldSpec::new(), |spec, name| spec.file(format!("hermes/many/{name}"), ""));
+    let spec = names
+        .iter()
+        .fold(WorldSpec::new().in_memory(), |spec, name| spec.file(format!("hermes/many/{name}"), ""));
     let mut sorted: Vec<_> = names.into_iter().map(String::into_bytes).collect();
     sorted.sort();
     (spec, sorted)

@@ -32,6 +32,7 @@ impl Rig for Engine {
     }
 
     fn start(&self, spec: &WorldSpec) -> Box<dyn World> {
+        assert_eq!(spec.descriptor_limit(), None, "the case did not declare that it needs a process");
         let model = Arc::new(Model::new(spec));
         let gate = Gate::default();
         let slow = Slow::new(Arc::clone(&model) as Arc<dyn Backend<Naive>>, gate.clone());

@@ -33,6 +33,7 @@ impl Rig for InProcess {
     }
 
     fn start(&self, spec: &WorldSpec) -> Box<dyn World> {
+        assert_eq!(spec.descriptor_limit(), None, "the case did not declare that it needs a process");
         let disk = Disk::new(spec);
         Box::new(Served { backend: tree(&disk, PINNED), disk })
     }

@@ -5,6 +5,7 @@ pub mod child;
 mod driver;
 pub mod engine;
 pub mod inproc;
+pub mod liar;
 mod tree;
 pub mod uring;
 
