@@ -18,6 +18,7 @@ pub mod post;
 pub mod pump;
 pub mod server;
 pub mod signals;
+pub mod simulated;
 pub mod uring;
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ impl Write for Scrub<'_> {
 }
 
 /// Characters that move a cursor, end a line, or change the order in which others are shown.
-pub(crate) fn is_unprintable(c: char) -> bool {
+pub fn is_unprintable(c: char) -> bool {
     let separates_lines = matches!(c, '\u{2028}' | '\u{2029}');
     let reorders = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || separates_lines || reorders

@@ -90,6 +90,44 @@ fn wildcards_are_expanded_against_listings() {
 }
 
 #[test]
+fn ps_prints_a_line_for_each_agent() {
+    let agent = |pid: &str, cwd: &str, more: &[Arc<Item>]| {
+        let values = [("started", "0\n"), ("zmx", ""), ("via", "none\n"), ("session", "")];
+        let values = values.into_iter().chain([("model", "m\n"), ("cwd", cwd), ("title", "x\ny\n")]);
+        many(pid, values.map(|(name, value)| file(name, value)).chain(more.iter().cloned()).collect())
+    };
+    let busy = agent("100", "/w\x1b[2J\u{9b}\n", &[file("status", "busy\n")]);
+    // It ended while it was looked at.
+    let ended = dir("7", [file("cwd", "/w\n"), file("pid", "7\n")]);
+    let shy = many("8", ["started", "zmx", "via"].map(|name| locked(name, Refusal::HIDDEN_DATABASE)).into());
+    let claude = dir("claude", [busy, agent("20", "/\n", &[]), ended, shy, file("notes", "")]);
+    let root = dir("/", [dir("active", [claude, dir("dsh", []), file("x", "")])]);
+    for (name, offer) in [("ps", Offer::Every), ("ps-plain", Offer::Plain), ("ps-linux", Offer::LinuxOnly)] {
+        let server = Server::start(name, Arc::clone(&root), offer, MSIZE);
+        let output = ask(&server, &["ps"]);
+        let shown = text(&output.stdout);
+        let words: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(words[0].join(" "), "PID HARNESS STATUS STARTED ZMX VIA SESSION MODEL CWD TITLE");
+        assert_eq!((words[1][0], words[1][2], words[1][8]), ("20", "-", "/"));
+        assert_eq!(words[2][..3], ["100", "claude", "busy"]);
+        assert_eq!(words[2][4..], ["-", "none", "-", "m", "/w\\e[2J\\u{9b}", "x\\ny"]);
+        assert_eq!(words.len(), 3, "{shown}");
+        let complaint = text(&output.stderr);
+        assert!(
+            complaint.starts_with("9agents: /active/claude/8: ") && complaint.lines().count() == 1,
+            "{complaint}"
+        );
+        assert_eq!(output.status.code(), Some(1));
+        let json = text(&ask(&server, &["ps", "--json"]).stdout);
+        assert!(json.contains(r#""cwd":"/w\u001b[2J\u009b""#) && json.contains(r#""status":null"#), "{json}");
+    }
+    let none = Server::start("ps-none", tree(), Offer::Every, MSIZE);
+    let output = ask(&none, &["ps"]);
+    assert_eq!(text(&output.stderr), "9agents: /active: file does not exist\n");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn stat_prints_a_line_for_each_fact() {
     let server = Server::start("stat", tree(), Offer::Every, MSIZE);
     let output = ask(&server, &["stat", "lines", "/"]);

@@ -136,6 +136,55 @@ fn fids_are_given_back_whatever_happens() {
 }
 
 #[test]
+fn many_small_files_take_few_round_trips() {
+    let agent = |pid: usize| {
+        dir(&pid.to_string(), [file("cwd", format!("/{pid}\n")), file("title", "x".repeat(300))])
+    };
+    let root = dir("/", [many("active", (0..40).map(agent).collect())]);
+    let (wire, account) = Account::new(session(&root, MSIZE));
+    let mut client = connect(wire).unwrap();
+    let before = account.borrow().sends;
+    let paths: Vec<_> = (0..40).map(|pid| path(&format!("active/{pid}"))).collect();
+    let gathered = client.gather(&paths, &["title", "nope", "cwd"], 200).unwrap();
+    assert_eq!(gathered.len(), 40);
+    for (pid, files) in gathered.into_iter().enumerate() {
+        let files = files.unwrap();
+        assert_eq!(files[0].as_deref().unwrap(), [b'x'; 200]);
+        assert!(files[1].as_ref().unwrap_err().is_absence());
+        assert_eq!(files[2].as_deref().unwrap(), format!("/{pid}\n").as_bytes());
+    }
+    // To the directories, to the files, open, read, clunk.
+    assert_eq!(account.borrow().sends - before, 5);
+    assert_eq!(account.borrow().bound.len(), 1, "the root alone");
+    client.gather(&vec![path("active/7"); 300], &["cwd"; 3], 200).unwrap();
+    assert_eq!(account.borrow().bound.len(), 1, "more than go out at once");
+    assert!(account.borrow().highest_fid <= 400, "numbers are used again");
+}
+
+#[test]
+fn what_cannot_be_gathered_is_told_in_its_place() {
+    for offer in [Offer::Every, Offer::Plain, Offer::LinuxOnly] {
+        let mut client = connect(Offering::new(session(&tree(), 4096), offer)).unwrap();
+        let long = path("a").join(&[b'x'; 70_000]);
+        let paths = [path("a"), path("nope"), path("a/nope"), path("a/text"), long, path("/")];
+        let mut gathered = client.gather(&paths, &["text", "deep", "locked", "a"], 4).unwrap().into_iter();
+        let a = gathered.next().unwrap().unwrap();
+        assert_eq!(a[0].as_deref().unwrap(), b"hell");
+        assert!(matches!(a[1], Err(Error::Directory)));
+        assert!(matches!(a[2], Err(Error::Refused { .. })) && !a[2].as_ref().unwrap_err().is_absence());
+        assert!(a[3].as_ref().unwrap_err().is_absence());
+        assert!(gathered.next().unwrap().unwrap_err().is_absence());
+        assert!(gathered.next().unwrap().unwrap_err().is_absence());
+        assert!(gathered.next().unwrap().unwrap().iter().all(|file| file.as_ref().unwrap_err().is_absence()));
+        assert!(matches!(gathered.next().unwrap(), Err(Error::NameTooLong)));
+        assert!(matches!(gathered.next().unwrap().unwrap()[3], Err(Error::Directory)));
+        assert!(gathered.next().is_none());
+        assert_eq!(client.gather(&paths[..1], &[], 4).unwrap()[0].as_deref().unwrap().len(), 0);
+        client.stat(&path("/")).unwrap();
+    }
+}
+
+#[test]
 fn a_file_without_a_length_is_read_one_step_at_a_time() {
     for pace in [Pace::Ahead, Pace::Step] {
         let (wire, account) = Account::new(session(&dir("/", [slot("slot"), file("long", LONG)]), 4096));
@@ -301,8 +350,10 @@ impl Wire for Silent {
 struct Ledger {
     bound: Vec<u32>,
     highest_fid: u32,
-    in_flight: Vec<(u16, Option<u32>, Option<u32>)>,
+    /// Tag, the fid it binds, the fid it frees, and of a walk how many names it has.
+    in_flight: Vec<(u16, Option<u32>, Option<u32>, usize)>,
     most_in_flight: usize,
+    sends: usize,
 }
 
 /// A wire that keeps account of fids and requests. Speaks 9P2000.u.
@@ -324,16 +375,17 @@ impl Account {
 impl Wire for Account {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut ledger = self.ledger.borrow_mut();
+        ledger.sends += 1;
         for request in self.requests.cut(bytes) {
             let (tag, message) = Tmessage::decode(&request, Dialect::Unix).unwrap();
-            let (binds, frees) = match message {
-                Tmessage::Attach { fid, .. } => (Some(fid), None),
-                Tmessage::Walk { fid, newfid, .. } if fid != newfid => (Some(newfid), None),
-                Tmessage::Clunk { fid } => (None, Some(fid)),
-                _ => (None, None),
+            let (binds, frees, names) = match message {
+                Tmessage::Attach { fid, .. } => (Some(fid), None, 0),
+                Tmessage::Walk { fid, newfid, names } if fid != newfid => (Some(newfid), None, names.len()),
+                Tmessage::Clunk { fid } => (None, Some(fid), 0),
+                _ => (None, None, 0),
             };
             assert!(ledger.in_flight.iter().all(|(other, ..)| *other != tag), "tag {tag} is in flight");
-            ledger.in_flight.push((tag, binds, frees));
+            ledger.in_flight.push((tag, binds, frees, names));
             ledger.most_in_flight = ledger.most_in_flight.max(ledger.in_flight.len());
             ledger.highest_fid = ledger.highest_fid.max(binds.unwrap_or(0));
         }
@@ -347,9 +399,9 @@ impl Wire for Account {
         for reply in self.replies.cut(&into[before..]) {
             let (tag, message) = Rmessage::decode(&reply, Dialect::Unix).unwrap();
             let at = ledger.in_flight.iter().position(|(other, ..)| *other == tag).unwrap();
-            let (_, binds, frees) = ledger.in_flight.remove(at);
+            let (_, binds, frees, names) = ledger.in_flight.remove(at);
             if !matches!(message, Rmessage::Error { .. }) {
-                let partial = matches!(message, Rmessage::Walk { qids } if qids.is_empty());
+                let partial = matches!(message, Rmessage::Walk { qids } if qids.len() < names);
                 ledger.bound.extend(binds.filter(|_| !partial));
                 ledger.bound.retain(|fid| Some(*fid) != frees);
             }

@@ -1,17 +1,22 @@
 //! The words of the command line, and what they may be.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use backend::host::fixture::{Script, ScriptError, World};
 use backend::name::Root;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use drivers::choose::Driver;
-use drivers::client::{Address, AddressError};
+use drivers::client::{Address, AddressError, Cause};
 use drivers::post;
 
 use super::help;
@@ -24,8 +29,7 @@ use super::help;
     version,
     about = "Every coding agent on this machine as files, over 9P",
     after_help = help::POINTERS,
-    disable_help_subcommand = true,
-    args_conflicts_with_subcommands = true
+    disable_help_subcommand = true
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -35,21 +39,50 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The harness that is given two roots, if one is.
-    pub(crate) fn repeated_root(&self) -> Option<Root> {
-        let machine = match &self.verb {
-            None => &self.serve.machine,
-            Some(Verb::Serve(serve)) => &serve.machine,
-            Some(Verb::Ls(ls)) => &ls.dial.machine,
-            Some(Verb::Cat(paths) | Verb::Stat(paths)) => &paths.dial.machine,
-            Some(Verb::Read(path) | Verb::Write(path)) => &path.dial.machine,
-            Some(Verb::Version(_) | Verb::Help(_) | Verb::Completions { .. }) => return None,
+    /// Reads a command line. Flags about the machine may stand before a verb, too: `9agents --demo ls`.
+    ///
+    /// # Errors
+    /// It makes no sense; or it asks for no more than help or the version.
+    pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(words)?;
+        let mut arguments = Self::from_arg_matches(&matches)?;
+        let is_given =
+            |flag: &&Arg| matches.value_source(flag.get_id().as_str()) == Some(ValueSource::CommandLine);
+        let before: Vec<&str> = command.get_arguments().filter(is_given).filter_map(Arg::get_long).collect();
+        match arguments.settle(&before) {
+            Ok(()) => Ok(arguments),
+            Err(words) => Err(command.error(ErrorKind::ArgumentConflict, words)),
+        }
+    }
+
+    /// Hands the flags before the verb to the verb, and finds flags that exclude each other.
+    fn settle(&mut self, before: &[&str]) -> Result<(), String> {
+        let Some(verb) = &mut self.verb else { return self.serve.machine.check() };
+        let (machine, addr) = match verb {
+            Verb::Serve(serve) => (&mut serve.machine, None),
+            Verb::Ls(Ls { dial, .. })
+            | Verb::Ps(Ps { dial, .. })
+            | Verb::Cat(Paths { dial, .. })
+            | Verb::Stat(Paths { dial, .. })
+            | Verb::Read(OnePath { dial, .. })
+            | Verb::Write(OnePath { dial, .. }) => (&mut dial.machine, dial.addr.as_ref()),
+            Verb::Version(_) | Verb::Help(_) | Verb::Completions { .. } => {
+                let stray = before.first().map(|flag| format!("--{flag} cannot be used with this verb"));
+                return stray.map_or(Ok(()), Err);
+            }
         };
-        let roots = || machine.root.iter().map(|(root, _)| *root);
-        roots()
-            .enumerate()
-            .find(|(at, root)| roots().take(*at).any(|earlier| earlier == *root))
-            .map(|(_, root)| root)
+        if let Some(flag) = before.iter().find(|flag| !OF_MACHINE.contains(flag)) {
+            return Err(format!("--{flag} is a flag of `serve`, and stands behind it"));
+        }
+        machine.join(&self.serve.machine);
+        if addr.is_some() && machine.is_given() {
+            return Err(format!(
+                "--addr cannot be used with {}",
+                OF_MACHINE.map(|flag| format!("--{flag}")).join(", ")
+            ));
+        }
+        machine.check()
     }
 }
 
@@ -66,6 +99,13 @@ pub(crate) enum Verb {
     /// One name a line, in the order of the server; with -l also mode, owner, length in bytes and the time of the last change.
     /// Unprintable characters of a name are shown as \n, \t, \e, \u{...} and \xNN, and a backslash as two.
     Ls(Ls),
+    /// List the agents that are running
+    ///
+    /// A line for each: its process id, its harness, what it does in the harness's own word, how long ago it was started, the zmx
+    /// session it lives in, how its session was found, the session, the model, the directory it works in, and the title. `-` stands
+    /// for what is not known. Lines are cut to the width of the terminal, or to COLUMNS if that is set, and not at all otherwise: ids to
+    /// eight characters, then whatever is longest.
+    Ps(Ps),
     /// Print the content of files
     ///
     /// When it takes long and stdout is not a terminal, stderr shows how far it has come, if that is one.
@@ -120,7 +160,7 @@ pub(crate) struct Serve {
     pub(crate) machine: Machine,
 }
 
-/// Where the tree's files are.
+/// Which machine is shown.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Machine {
     /// Read the harness NAME (claude, codex, omp, hermes, dsh) from the directory PATH; may be repeated
@@ -129,13 +169,61 @@ pub(crate) struct Machine {
     /// Read processes from DIR instead of /proc
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = OsStringValueParser::new().try_map(parse_proc))]
     pub(crate) proc: Option<PathBuf>,
+    /// Show a small invented machine instead of this one, with an agent of each harness
+    #[arg(long)]
+    pub(crate) demo: bool,
+    /// Show the machine that the script FILE describes instead of this one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = OsStringValueParser::new().try_map(parse_fixture))]
+    pub(crate) fixture: Option<World>,
+}
+
+impl Machine {
+    /// Whether anything is said of it, so that no server is to be asked.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.root.is_empty() || self.proc.is_some() || self.is_simulated()
+    }
+
+    /// Whether it is no real one.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.demo || self.fixture.is_some()
+    }
+
+    /// The simulated machine, as it is at the beginning.
+    pub(crate) fn simulated(&self) -> Option<World> {
+        if self.demo { Some(World::demo()) } else { self.fixture.clone() }
+    }
+
+    /// Takes over what was said of it earlier.
+    fn join(&mut self, earlier: &Self) {
+        self.root.splice(..0, earlier.root.iter().cloned());
+        self.proc = self.proc.take().or_else(|| earlier.proc.clone());
+        self.demo |= earlier.demo;
+        self.fixture = self.fixture.take().or_else(|| earlier.fixture.clone());
+    }
+
+    /// Finds flags that exclude each other.
+    fn check(&self) -> Result<(), String> {
+        let roots = || self.root.iter().map(|(root, _)| *root);
+        let mut repeated =
+            roots().enumerate().filter(|(at, root)| roots().take(*at).any(|earlier| earlier == *root));
+        if let Some((_, root)) = repeated.next() {
+            return Err(format!("--root {}=PATH is given more than once", root.as_str()));
+        }
+        let is_pinned = !self.root.is_empty() || self.proc.is_some();
+        match (self.demo, self.fixture.is_some()) {
+            (true, true) => Err("--demo cannot be used with --fixture".to_owned()),
+            (true, _) if is_pinned => Err("--demo cannot be used with --root and --proc".to_owned()),
+            (_, true) if is_pinned => Err("--fixture cannot be used with --root and --proc".to_owned()),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Which server is asked.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Dial {
     /// Ask the server at ADDR: unix!PATH, tcp!HOST!PORT, or the path of a socket [default: the posted one, else this process]
-    #[arg(short, long = "addr", value_name = "ADDR", value_parser = OsStringValueParser::new().try_map(parse_address), conflicts_with_all = ["root", "proc"])]
+    #[arg(short, long = "addr", value_name = "ADDR", value_parser = OsStringValueParser::new().try_map(parse_address))]
     pub(crate) addr: Option<Address>,
     #[command(flatten)]
     pub(crate) machine: Machine,
@@ -155,6 +243,19 @@ pub(crate) struct Ls {
     /// What to list; *, ? and [...] stand for the names that match
     #[arg(value_name = "PATH", default_value = "/")]
     pub(crate) paths: Vec<OsString>,
+}
+
+/// Flags of `ps`.
+#[derive(Args, Debug)]
+pub(crate) struct Ps {
+    /// Cut nothing
+    #[arg(short)]
+    pub(crate) wide: bool,
+    /// Print an array of objects, for scripts: what is not known is null, and `started` is in seconds since 1970
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) dial: Dial,
 }
 
 /// Files of the tree, at least one.
@@ -214,18 +315,43 @@ fn parse_proc(text: OsString) -> Result<PathBuf, &'static str> {
     if path.is_absolute() { Ok(path) } else { Err("DIR must be absolute") }
 }
 
+/// The machine that a script describes. Read at once: what is wrong with it is wrong with the command line.
+fn parse_fixture(file: OsString) -> Result<World, FixtureError> {
+    let mut text = String::new();
+    File::open(&file)?.take(FIXTURE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > FIXTURE_BYTES {
+        return Err(FixtureError::TooLarge);
+    }
+    Ok(Script::parse(&text)?.world()?)
+}
+
+/// Why a script describes no machine.
+#[derive(Debug, thiserror::Error)]
+enum FixtureError {
+    /// It cannot be read, or is no text.
+    #[error("{}", Cause(.0))]
+    Read(#[from] io::Error),
+    /// It is too long.
+    #[error("longer than {} MiB", FIXTURE_BYTES >> 20)]
+    TooLarge,
+    /// What a line says cannot be.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+}
+
 fn parse_address(text: OsString) -> Result<Address, AddressError> {
     Address::parse(&text)
 }
 
 /// The name that is posted, and that the other verbs look for.
 pub(crate) const DEFAULT_NAME: &str = "agents";
+/// The flags of [`Machine`].
+const OF_MACHINE: [&str; 4] = ["root", "proc", "demo", "fixture"];
+/// The longest script: one that holds a whole home would be longer.
+const FIXTURE_BYTES: u64 = 64 << 20;
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-    use clap::error::ErrorKind;
-
     use super::*;
 
     #[test]
@@ -263,12 +389,20 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_root_is_found() {
-        let repeated = |line| parse(line).unwrap().repeated_root();
-        assert_eq!(repeated("--root claude=/a --root dsh=/a"), None);
-        assert_eq!(repeated("--root claude=/a --root dsh=/a --root claude=/b"), Some(Root::Claude));
-        assert_eq!(repeated("ls --root dsh=/a --root dsh=/a"), Some(Root::Dsh));
-        assert_eq!(repeated("version"), None);
+    fn what_is_said_of_the_machine_before_a_verb_is_said_to_the_verb() {
+        let line = "--root claude=/a --proc /p ls --root dsh=/b";
+        let Some(Verb::Ls(ls)) = parse(line).unwrap().verb else { panic!("not ls") };
+        assert_eq!(ls.dial.machine.root, [(Root::Claude, "/a".into()), (Root::Dsh, "/b".into())]);
+        assert_eq!(ls.dial.machine.proc, Some("/p".into()));
+        for line in ["--demo ps", "ps --demo"] {
+            let Some(Verb::Ps(ps)) = parse(line).unwrap().verb else { panic!("not ps") };
+            assert!(ps.dial.machine.demo && !ps.wide, "{line}");
+        }
+        let Some(Verb::Serve(serve)) = parse("--demo serve --no-post").unwrap().verb else {
+            panic!("not serve")
+        };
+        assert!(serve.machine.demo && serve.no_post);
+        assert!(parse("--demo --no-post").unwrap().serve.machine.demo);
     }
 
     #[test]
@@ -280,7 +414,15 @@ mod tests {
             "--no-post --name x",
             "ls -a unix!x --root claude=/x",
             "ls -a unix!x --proc /proc",
+            "ls -a unix!x --demo",
+            "--demo ls -a unix!x",
+            "--demo --proc /proc",
+            "--demo ls --root claude=/x",
             "--no-post ls",
+            "--no-post serve",
+            "--demo version",
+            "--root claude=/a --root dsh=/a --root claude=/b",
+            "--root dsh=/a ls --root dsh=/a",
         ] {
             assert_eq!(parse(line).unwrap_err().kind(), ErrorKind::ArgumentConflict, "{line}");
         }
@@ -316,6 +458,6 @@ mod tests {
     }
 
     fn parse(line: &str) -> Result<Arguments, clap::Error> {
-        Arguments::try_parse_from(std::iter::once("9agents").chain(line.split_whitespace()))
+        Arguments::read(std::iter::once("9agents").chain(line.split_whitespace()).map(OsString::from))
     }
 }

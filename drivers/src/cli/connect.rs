@@ -11,6 +11,7 @@ use drivers::client::{self, Address, Cause, Client};
 use drivers::inproc::Inproc;
 use drivers::log;
 use drivers::post;
+use drivers::simulated::Simulated;
 use engine::Limits;
 use engine::port::Backend;
 use rustix::process::Resource;
@@ -27,8 +28,7 @@ pub(super) fn connect(dial: &Dial) -> Result<Client, ConnectError> {
             address.dial().map_err(|cause| ConnectError::Dial { address: address.clone(), cause })?;
         return greet(address, Box::new(socket));
     }
-    let machine_given = !dial.machine.root.is_empty() || dial.machine.proc.is_some();
-    if let Some(address) = posted().filter(|_| !machine_given) {
+    if let Some(address) = posted().filter(|_| !dial.machine.is_given()) {
         match address.dial() {
             Ok(socket) => return greet(&address, Box::new(socket)),
             // Nobody posted, or whoever did is gone.
@@ -49,19 +49,23 @@ pub(super) fn posted() -> Option<Address> {
     post::path_of(std::env::var_os("XDG_RUNTIME_DIR").as_deref(), &name).ok().map(Address::Unix)
 }
 
-/// The tree of this machine, made by `make`, and how its files are reached, in words. `descriptors` is how many the
+/// The tree of a machine, made by `make`, and how its files are reached, in words. `descriptors` is how many the
 /// process may have.
 pub(super) fn tree(
     machine: &Machine,
     descriptors: u64,
     make: fn(Arc<dyn Host>, backend::Limits) -> Agents,
 ) -> Result<(&'static str, Arc<dyn Backend<Tree>>), RootsError> {
+    let pinned = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
+    let limits = backend::Limits { pinned_descriptors: usize::try_from(pinned).unwrap_or(usize::MAX) };
+    if let Some(world) = machine.simulated() {
+        let tree = Simulated::new(world, |host| make(host, limits));
+        return Ok(("the machine is a simulated one", Arc::new(tree)));
+    }
     let roots = roots(&machine.root, |variable| std::env::var_os(variable))?;
     let proc = machine.proc.clone().unwrap_or_else(|| "/proc".into());
     let host = Os::new(roots, proc, Resolving::Probed);
     let resolving = host.resolving();
-    let pinned = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
-    let limits = backend::Limits { pinned_descriptors: usize::try_from(pinned).unwrap_or(usize::MAX) };
     Ok((resolving, Arc::new(make(Arc::new(host), limits))))
 }
 

@@ -67,10 +67,12 @@ serve with --unix PATH --no-post, and ask with -a PATH.";
 
 const USE: &str = "\
 Look around, with or without a server running:
+    9agents ps
     9agents ls -l /
     9agents ls -R /claude/projects
     9agents cat '/active/*/*/cwd'
     9agents cat /claude/history | tail -n 1
+    9agents --demo ps                           the same on a small invented machine, if nothing runs on this one
 
 Serve:
     9agents                                     posted as above, until stopped

@@ -13,16 +13,18 @@ mod desk;
 mod glob;
 mod help;
 mod ls;
+mod ps;
 mod roots;
 mod serve;
 mod show;
 mod stat;
+mod table;
 mod version;
 
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
 
 use self::arguments::{Arguments, Verb};
 use self::desk::Desk;
@@ -30,15 +32,13 @@ use self::serve::ServeError;
 
 /// Does what the command line says.
 pub(crate) fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    if let Some(root) = arguments.repeated_root() {
-        usage_error(&format!("--root {}=PATH is given more than once", root.as_str()));
-    }
+    let arguments = Arguments::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
     let mut desk = Desk::new();
     let verb = arguments.verb.unwrap_or(Verb::Serve(arguments.serve));
     let printed = match verb {
         Verb::Serve(options) => return serve(options, &mut desk),
         Verb::Ls(options) => ls::run(&mut desk, &options),
+        Verb::Ps(options) => ps::run(&mut desk, &options),
         Verb::Cat(options) => content::cat(&mut desk, &options),
         Verb::Stat(options) => stat::run(&mut desk, &options),
         Verb::Read(options) => content::read(&mut desk, &options),

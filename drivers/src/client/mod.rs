@@ -13,6 +13,7 @@
 mod address;
 mod error;
 mod escape;
+mod gather;
 mod inbox;
 mod list;
 mod path;
@@ -31,6 +32,7 @@ use self::inbox::Inbox;
 pub use self::address::{Address, AddressError};
 pub use self::error::{Cause, Error};
 pub use self::escape::Escaped;
+pub use self::gather::Files;
 pub use self::list::{Entry, LISTING_BYTES_MAX};
 pub use self::path::TreePath;
 pub use self::stat::{Stat, Time, is_directory};
@@ -223,7 +225,18 @@ impl Client {
 
     /// Opens a fid; yields the most bytes that one read or write of it moves.
     fn open(&mut self, fid: u32, purpose: Purpose) -> Result<u32, Error> {
-        let request = match (self.dialect, purpose) {
+        let request = self.opening(fid, purpose);
+        let most = self.io_room();
+        match self.call(&request)? {
+            Rmessage::Open { iounit: 0, .. } | Rmessage::Lopen { iounit: 0, .. } => Ok(most),
+            Rmessage::Open { iounit, .. } | Rmessage::Lopen { iounit, .. } => Ok(iounit.min(most)),
+            _ => Err(UNEXPECTED),
+        }
+    }
+
+    /// The request that opens a fid.
+    const fn opening(&self, fid: u32, purpose: Purpose) -> Tmessage<'static> {
+        match (self.dialect, purpose) {
             (Dialect::Linux, Purpose::Read) => Tmessage::Lopen { fid, flags: proto::O_LARGEFILE },
             (Dialect::Linux, Purpose::Rewrite) => {
                 let flags = proto::O_WRONLY | proto::O_TRUNC | proto::O_LARGEFILE;
@@ -231,13 +244,12 @@ impl Client {
             }
             (_, Purpose::Read) => Tmessage::Open { fid, mode: proto::OREAD },
             (_, Purpose::Rewrite) => Tmessage::Open { fid, mode: proto::OWRITE | proto::OTRUNC },
-        };
-        let most = self.msize - IO_HEADER_BYTES;
-        match self.call(&request)? {
-            Rmessage::Open { iounit: 0, .. } | Rmessage::Lopen { iounit: 0, .. } => Ok(most),
-            Rmessage::Open { iounit, .. } | Rmessage::Lopen { iounit, .. } => Ok(iounit.min(most)),
-            _ => Err(UNEXPECTED),
         }
+    }
+
+    /// The most bytes that one read or write can move.
+    const fn io_room(&self) -> u32 {
+        self.msize - IO_HEADER_BYTES
     }
 
     /// One request and its answer, with nothing else in flight. A refusal is an error.
