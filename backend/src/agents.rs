@@ -21,7 +21,7 @@ use crate::pins::Pins;
 use crate::qid;
 use crate::tree::facts::{self, Daemon, Facts};
 use crate::tree::fixed::{Child, Fixed, Fixtures};
-use crate::tree::halt::Halt;
+use crate::tree::halt::{Halt, Unfinished};
 use crate::tree::{Node, Open, Opened, Place, Text, Tree, Turn};
 
 /// What the tree may take of the machine.
@@ -68,8 +68,8 @@ impl Provinces {
             fixtures: Fixtures::new(daemon),
             mirrors: Mirrors::new(Arc::clone(&host)),
             pins: Pins::new(Arc::clone(&host), Arc::clone(&descriptors)),
+            active: Active::new(Arc::clone(&host), daemon, Arc::clone(&descriptors), with_ancestors),
             listings: Listings::new(Arc::clone(&host), descriptors),
-            active: Active::new(Arc::clone(&host), daemon, with_ancestors),
             host,
         }
     }
@@ -189,16 +189,17 @@ impl Provinces {
                 let (pin, qid) = self.pins.open(at.root(), at.rel().clone(), turn)?;
                 (qid, Opened::File(pin))
             }
-            Place::Active(place) => match self.active.transcript(place, turn)? {
-                Some((root, rel)) => {
+            Place::Active(place) => {
+                if let Some((root, rel)) = self.active.transcript(place, turn)? {
                     let (pin, qid) = self.pins.open(root, rel, turn)?;
                     (qid, Opened::File(pin))
-                }
-                None => {
+                } else if let Some((qid, message)) = self.active.open_message(place, turn)? {
+                    (qid, Opened::Message(message))
+                } else {
                     let text = self.active.text(place, turn)?;
                     (Active::qid(place, &text), Opened::Text(Text::new(at.clone(), text)))
                 }
-            },
+            }
             Place::Fixed(_) => {
                 let text = self.text(at, turn)?;
                 let qid = Qid { version: qid::content(text.as_bytes()), ..self.facts(at, turn)?.qid };
@@ -221,6 +222,7 @@ impl Provinces {
         let buf = room.bytes();
         let bytes = match open.opened() {
             Opened::File(pin) => self.pins.read(pin, buf, offset, turn)?,
+            Opened::Message(message) => self.active.read_message(message, buf, offset, turn)?,
             Opened::Text(open) => {
                 if offset == 0 {
                     open.renew(&self.text(&open.place, turn)?);
@@ -259,7 +261,9 @@ impl Provinces {
                 let next = self.listings.pack(&listing, 0, room)?;
                 (next, Some(Open::new(Opened::Listing(listing))))
             }
-            Opened::File(_) | Opened::Text(_) => return Err(Refusal::NOT_A_DIRECTORY.into()),
+            Opened::File(_) | Opened::Message(_) | Opened::Text(_) => {
+                return Err(Refusal::NOT_A_DIRECTORY.into());
+            }
         };
         Ok(Answer::Listed { bytes: room.used(), next, open })
     }
@@ -281,36 +285,80 @@ impl Provinces {
 
 impl Backend<Tree> for Agents {
     fn perform(&self, ask: Ask<Tree>, mut room: Room<'_>, effort: Effort, now: Now) -> Progress<Tree> {
-        match self.0.answer(&ask, &mut room, Turn { effort, now, last_try: false }) {
+        let turn = Turn { effort, now, last_try: false };
+        match self.0.answer(&ask, &mut room, turn) {
             Ok(answer) => Progress::Done(Ok(answer)),
             Err(Halt::Refused(refusal)) => Progress::Done(Err(refusal)),
             Err(Halt::Cold) if effort == Effort::Cached => Progress::Cold(ask),
             Err(Halt::Cold) => Progress::Done(Err(Refusal::AGAIN)),
             Err(Halt::Torn) => {
                 let at_ns = now.mono_ns.saturating_add(TORN_NS);
-                Progress::Later(Box::new(Again { tree: Arc::clone(&self.0), ask, at_ns }))
+                Progress::Later(Box::new(Again::new(&self.0, ask, Wait::Torn(at_ns))))
+            }
+            Err(Halt::Unfinished(unfinished)) => {
+                Progress::Later(Box::new(Again::new(&self.0, ask, Wait::Step(unfinished))))
             }
         }
     }
+
+    fn epoch(&self) -> u64 {
+        self.0.active.epoch()
+    }
 }
 
-/// A request that met a record being written, and asks once more when that is done.
+/// A request that is asked again: when a record that was being written is done, or for as many steps as it takes.
 struct Again {
     tree: Arc<Provinces>,
     ask: Ask<Tree>,
-    at_ns: u64,
+    wait: Wait,
+    last_try: bool,
+}
+
+/// What a request waits for.
+enum Wait {
+    /// A time.
+    Torn(u64),
+    /// Its next step.
+    Step(Unfinished),
+}
+
+impl Again {
+    fn new(tree: &Arc<Provinces>, ask: Ask<Tree>, wait: Wait) -> Self {
+        Self { tree: Arc::clone(tree), ask, wait, last_try: false }
+    }
 }
 
 impl Job<Tree> for Again {
     fn step(&mut self, mut room: Room<'_>, now: Now) -> Step<Tree> {
-        if now.mono_ns < self.at_ns {
-            return Step::At(self.at_ns);
+        match &mut self.wait {
+            Wait::Torn(at_ns) if now.mono_ns < *at_ns => return Step::At(*at_ns),
+            Wait::Torn(_) => self.last_try = true,
+            Wait::Step(unfinished) => {
+                // It was waited for before this job was made, or since its last step.
+                if let Some(epoch) = unfinished.bell.take()
+                    && epoch == self.tree.active.epoch()
+                {
+                    unfinished.bell = Some(epoch);
+                    return Step::WhenRung(epoch);
+                }
+            }
         }
-        let turn = Turn { effort: Effort::Full, now, last_try: true };
-        Step::Done(self.tree.answer(&self.ask, &mut room, turn).map_err(|halt| match halt {
-            Halt::Refused(refusal) => refusal,
-            Halt::Cold | Halt::Torn => Refusal::AGAIN,
-        }))
+        let turn = Turn { effort: Effort::Full, now, last_try: self.last_try };
+        match self.tree.answer(&self.ask, &mut room, turn) {
+            Ok(answer) => Step::Done(Ok(answer)),
+            Err(Halt::Refused(refusal)) => Step::Done(Err(refusal)),
+            Err(Halt::Unfinished(unfinished)) => {
+                let bell = unfinished.bell;
+                self.wait = Wait::Step(unfinished);
+                bell.map_or(Step::Again, Step::WhenRung)
+            }
+            Err(Halt::Torn) if !self.last_try => {
+                let at_ns = now.mono_ns.saturating_add(TORN_NS);
+                self.wait = Wait::Torn(at_ns);
+                Step::At(at_ns)
+            }
+            Err(Halt::Cold | Halt::Torn) => Step::Done(Err(Refusal::AGAIN)),
+        }
     }
 
     fn abandon(&mut self) -> bool {

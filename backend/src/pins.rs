@@ -214,7 +214,7 @@ fn refuse_database(file: &dyn File, turn: Turn) -> Result<(), Halt> {
 }
 
 /// The path of an open file leads to no file any more: that is the same whatever stands in its way.
-fn gone(errno: Errno) -> Halt {
+pub(crate) fn gone(errno: Errno) -> Halt {
     match errno {
         Errno::NOTDIR | Errno::ISDIR | Errno::PERM => Refusal::NOT_FOUND.into(),
         other => other.into(),

@@ -9,6 +9,7 @@
 //! reused meanwhile is another process. All of it asks `/proc`, where a read can wait for a dying process, so all of it runs
 //! with full effort.
 
+mod chat;
 mod place;
 mod scan;
 mod view;
@@ -19,8 +20,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use engine::port::{Effort, Room};
 use proto::{QTFILE, Qid, Refusal};
 
+use crate::budget::Budget;
+use crate::chat::{Entry, Index};
 use crate::harness::{self, Scene};
-use crate::host::{Host, Kind};
+use crate::host::{Host, Kind, Meta};
 use crate::name::{Rel, Root};
 use crate::process;
 use crate::qid;
@@ -28,6 +31,8 @@ use crate::tree::Turn;
 use crate::tree::facts::{self, Daemon, Facts};
 use crate::tree::halt::Halt;
 
+pub(crate) use chat::{Message, OnDisk};
+use chat::{Script, Talks};
 pub(crate) use place::Place;
 use place::{Agent, Subagent};
 use scan::{Pass, Table};
@@ -37,6 +42,7 @@ use view::{Value, View};
 pub(crate) struct Active {
     host: Arc<dyn Host>,
     daemon: Daemon,
+    talks: Talks,
     /// Whether the ancestors of this process are listed.
     with_ancestors: bool,
     /// What the last scan saw. Replaced as a whole; the lock is never held across a call of the host.
@@ -50,15 +56,34 @@ pub(crate) struct Active {
 pub(crate) struct Listing {
     /// Where it is, to begin anew.
     pub(crate) at: Place,
-    entries: Box<[Place]>,
+    entries: Entries,
+}
+
+/// What is in a directory.
+#[derive(Debug)]
+enum Entries {
+    Places(Box<[Place]>),
+    /// Messages: as many as there were. Which they are is in the index.
+    Messages(u32),
 }
 
 impl Active {
     /// On one machine. A daemon lists none of the processes it descends from, so that it can neither show nor move the tree
     /// it lives in; `with_ancestors` is for a reader that ends with its command.
-    pub(crate) fn new(host: Arc<dyn Host>, daemon: Daemon, with_ancestors: bool) -> Self {
+    pub(crate) fn new(
+        host: Arc<dyn Host>,
+        daemon: Daemon,
+        descriptors: Arc<Budget>,
+        with_ancestors: bool,
+    ) -> Self {
         let (table, boot_s) = (Mutex::default(), AtomicI64::new(UNKNOWN));
-        Self { host, daemon, with_ancestors, table, boot_s }
+        let talks = Talks::new(Arc::clone(&host), descriptors);
+        Self { host, daemon, talks, with_ancestors, table, boot_s }
+    }
+
+    /// Moves whenever a chat is there again that a request found taken by another.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.talks.epoch()
     }
 
     /// The entry of a directory under a name a client spelt.
@@ -74,9 +99,17 @@ impl Active {
             Place::Subagents(agent) => {
                 self.subagents(agent, turn)?.into_iter().find(|child| child.name() == name)
             }
+            Place::Chat(agent) => self.view(agent, turn, |view| {
+                let id = self.in_chat(view, agent, turn, |index| index.find(name.as_bytes()))?;
+                Ok(id.map(|id| {
+                    let (of, name) = (Arc::clone(agent), name.into());
+                    Place::Message(Arc::new(place::Message { of, id, name }))
+                }))
+            })?,
             Place::Subagent(_) => files_of(of).into_iter().find(|child| child.name() == name),
             Place::Field(..)
             | Place::Transcript(_)
+            | Place::Message(_)
             | Place::SubagentModel(_)
             | Place::SubagentTranscript(_) => None,
         };
@@ -87,7 +120,7 @@ impl Active {
     pub(crate) fn facts(&self, of: &Place, turn: Turn) -> Result<Facts, Halt> {
         match of.agent() {
             None => Ok(self.daemon.directory(of.qid_path())),
-            Some(agent) => self.view(agent, turn, |view| self.facts_in(view, of)),
+            Some(agent) => self.view(agent, turn, |view| self.facts_in(view, of, turn)),
         }
     }
 
@@ -118,9 +151,34 @@ impl Active {
         }
     }
 
+    /// Opens a message of a chat, if that is what a place is.
+    pub(crate) fn open_message(&self, of: &Place, turn: Turn) -> Result<Option<(Qid, Message)>, Halt> {
+        let Place::Message(message) = of else { return Ok(None) };
+        self.view(&message.of, turn, |view| {
+            let (script, _) = script(view, &message.of)?;
+            self.talks.open(script, message.id, &message.name, of.qid_path(), turn).map(Some)
+        })
+    }
+
+    /// Reads an open message.
+    pub(crate) fn read_message(
+        &self,
+        message: &Message,
+        buf: &mut [u8],
+        offset: u64,
+        turn: Turn,
+    ) -> Result<usize, Halt> {
+        self.talks.read(message, buf, offset, turn)
+    }
+
     /// Takes the entries of a directory, sorted by name.
     pub(crate) fn list(&self, at: &Place, turn: Turn) -> Result<Listing, Halt> {
-        let entries = match at {
+        let entries: Box<[Place]> = match at {
+            Place::Chat(agent) => {
+                let count =
+                    self.view(agent, turn, |view| self.in_chat(view, agent, turn, |index| index.len()))?;
+                return Ok(Listing { at: at.clone(), entries: Entries::Messages(count) });
+            }
             Place::Top => {
                 self.scan(turn)?;
                 HARNESSES.into_iter().map(Place::Harness).collect()
@@ -136,12 +194,13 @@ impl Active {
             Place::Subagent(_) => files_of(at).into(),
             Place::Field(..)
             | Place::Transcript(_)
+            | Place::Message(_)
             | Place::SubagentModel(_)
             | Place::SubagentTranscript(_) => {
                 return Err(Refusal::NOT_A_DIRECTORY.into());
             }
         };
-        Ok(Listing { at: at.clone(), entries })
+        Ok(Listing { at: at.clone(), entries: Entries::Places(entries) })
     }
 
     /// Packs entries from index `from` on, as many as fit. Answers the index of the first that was not packed. What has
@@ -153,9 +212,16 @@ impl Active {
         turn: Turn,
         room: &mut Room<'_>,
     ) -> Result<u32, Halt> {
+        let entries = match (&listing.entries, &listing.at) {
+            (Entries::Places(entries), _) => entries,
+            (Entries::Messages(count), Place::Chat(agent)) => {
+                return self.pack_messages(agent, *count, from, turn, room);
+            }
+            (Entries::Messages(_), _) => return Err(Refusal::NOT_A_DIRECTORY.into()),
+        };
         let pack = |room: &mut Room<'_>, facts: &mut dyn FnMut(&Place) -> Result<Facts, Halt>| {
-            facts::pack(room, &*self.host, from, listing.entries.len(), |index| {
-                let entry = &listing.entries[index];
+            facts::pack(room, &*self.host, from, entries.len(), |index| {
+                let entry = &entries[index];
                 match facts(entry) {
                     Ok(facts) => Ok(Some((entry.name(), facts))),
                     Err(Halt::Refused(refusal)) if refusal == Refusal::NOT_FOUND => Ok(None),
@@ -166,8 +232,67 @@ impl Active {
         match listing.at.agent() {
             None => pack(room, &mut |entry| self.facts(entry, turn)),
             // One look at the agent serves all that is in its directory.
-            Some(agent) => self.view(agent, turn, |view| pack(room, &mut |entry| self.facts_in(view, entry))),
+            Some(agent) => {
+                self.view(agent, turn, |view| pack(room, &mut |entry| self.facts_in(view, entry, turn)))
+            }
         }
+    }
+
+    /// The same for the first `count` messages of a chat.
+    fn pack_messages(
+        &self,
+        agent: &Arc<Agent>,
+        count: u32,
+        from: u32,
+        turn: Turn,
+        room: &mut Room<'_>,
+    ) -> Result<u32, Halt> {
+        let path = Place::Chat(Arc::clone(agent)).qid_path();
+        self.view(agent, turn, |view| {
+            let mut next = from;
+            while next < count {
+                // A few at a time: they are packed only when the index is free again, because the host is asked for names.
+                let batch: Vec<_> = self.in_chat(view, agent, turn, |index| {
+                    let entries = index.entries(next).take((count - next).min(BATCH) as usize);
+                    let entry = |entry: Entry<'_>| {
+                        let name = entry.name();
+                        let facts = self.message_facts(&entry, place::entry_path(path, &name));
+                        (name, facts)
+                    };
+                    entries.map(entry).collect()
+                })?;
+                if batch.is_empty() {
+                    // It has become shorter.
+                    return Ok(count);
+                }
+                for (name, facts) in &batch {
+                    if !facts.with_record(name, &*self.host, |stat| room.pack(stat, next)) {
+                        return Ok(next);
+                    }
+                    next += 1;
+                }
+            }
+            Ok(next)
+        })
+    }
+
+    /// Looks into the index of an agent's transcript; `NOT_FOUND` if it has none to be told.
+    fn in_chat<T>(
+        &self,
+        view: &View<'_>,
+        agent: &Agent,
+        turn: Turn,
+        look: impl FnOnce(&Index) -> T,
+    ) -> Result<T, Halt> {
+        let (script, meta) = script(view, agent)?;
+        self.talks.look(&script, &meta, turn, look)
+    }
+
+    fn message_facts(&self, entry: &Entry<'_>, path: u64) -> Facts {
+        let at_ns = entry.time_ns();
+        let qid = Qid { kind: QTFILE, version: entry.version(), path };
+        let times = Facts { mtime_ns: at_ns, atime_ns: at_ns, ctime_ns: at_ns, ..self.daemon.file(path, "") };
+        Facts { qid, length: entry.length(), ..times }
     }
 
     /// The live agent of a harness with a pid: one that is remembered, or one that a scan finds.
@@ -228,7 +353,7 @@ impl Active {
         Ok(seen)
     }
 
-    fn facts_in(&self, view: &View<'_>, of: &Place) -> Result<Facts, Halt> {
+    fn facts_in(&self, view: &View<'_>, of: &Place, turn: Turn) -> Result<Facts, Halt> {
         let of_file = |meta| Ok(Facts::of_file(meta).ok_or(Refusal::NOT_FOUND)?);
         let since =
             |facts: Facts, at_ns| Facts { mtime_ns: at_ns, atime_ns: at_ns, ctime_ns: at_ns, ..facts };
@@ -244,6 +369,16 @@ impl Active {
                 }
                 of_file(&meta)
             }
+            Place::Chat(agent) => {
+                let (_, meta) = script(view, agent)?;
+                Ok(since(self.daemon.directory(of.qid_path()), meta.mtime.ns()))
+            }
+            Place::Message(message) => self
+                .in_chat(view, &message.of, turn, |index| {
+                    let entry = index.entry(message.id).filter(|entry| entry.name() == *message.name);
+                    entry.map(|entry| self.message_facts(&entry, of.qid_path()))
+                })?
+                .ok_or_else(|| Refusal::NOT_FOUND.into()),
             Place::Subagents(agent)
                 if !harness::of(agent.root).is_some_and(|harness| harness.has_subagents()) =>
             {
@@ -277,6 +412,13 @@ impl Active {
     }
 }
 
+/// The transcript of an agent that can be told as a chat, and what is known of its file; else `NOT_FOUND`.
+fn script(view: &View<'_>, agent: &Agent) -> Result<(Script, Meta), Halt> {
+    let transcript = view.transcript()?.filter(|_| chat::format(agent.root).is_some());
+    let (rel, meta) = transcript.ok_or(Refusal::NOT_FOUND)?;
+    Ok((Script { root: agent.root, rel: rel.clone() }, *meta))
+}
+
 /// The text of a derived file, and when its source changed.
 fn text_in(view: &View<'_>, of: &Place) -> Result<Value, Halt> {
     match of {
@@ -300,5 +442,7 @@ fn files_of(subagent: &Place) -> Vec<Place> {
 pub(crate) const NAME: &str = "active";
 /// The harnesses, in the order of their names.
 const HARNESSES: [Root; 5] = [Root::Claude, Root::Codex, Root::Dsh, Root::Hermes, Root::Omp];
+/// How many messages are taken from an index at once: as many as a usual directory read holds.
+const BATCH: u32 = 64;
 /// No time of boot.
 const UNKNOWN: i64 = i64::MIN;

@@ -30,6 +30,10 @@ pub(crate) enum Place {
     Field(Arc<Agent>, Field),
     /// The transcript of an agent's session.
     Transcript(Arc<Agent>),
+    /// `chat/`.
+    Chat(Arc<Agent>),
+    /// `chat/<id>-<kind>`.
+    Message(Arc<Message>),
     /// `agents/`.
     Subagents(Arc<Agent>),
     /// `agents/<name>`.
@@ -46,6 +50,14 @@ pub(crate) struct Subagent {
     pub(crate) of: Arc<Agent>,
     pub(crate) name: Box<str>,
     pub(crate) transcript: Rel,
+}
+
+/// A message of a chat by its name.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Message {
+    pub(crate) of: Arc<Agent>,
+    pub(crate) id: u32,
+    pub(crate) name: Box<str>,
 }
 
 /// A file with one value and a newline; empty where the value is not known.
@@ -85,10 +97,11 @@ impl Field {
 
 impl Agent {
     /// All that can be in its directory, sorted by name.
-    pub(crate) fn children(self: &Arc<Self>) -> [Place; 13] {
+    pub(crate) fn children(self: &Arc<Self>) -> [Place; 14] {
         let field = |field| Place::Field(Arc::clone(self), field);
         [
             Place::Subagents(Arc::clone(self)),
+            Place::Chat(Arc::clone(self)),
             field(Field::Cwd),
             field(Field::Model),
             field(Field::Name),
@@ -112,9 +125,10 @@ impl Place {
             Self::Top => None,
             Self::Harness(_) => Some(Self::Top),
             Self::Agent(agent) => Some(Self::Harness(agent.root)),
-            Self::Field(agent, _) | Self::Transcript(agent) | Self::Subagents(agent) => {
+            Self::Field(agent, _) | Self::Transcript(agent) | Self::Subagents(agent) | Self::Chat(agent) => {
                 Some(Self::Agent(Arc::clone(agent)))
             }
+            Self::Message(message) => Some(Self::Chat(Arc::clone(&message.of))),
             Self::Subagent(subagent) => Some(Self::Subagents(Arc::clone(&subagent.of))),
             Self::SubagentModel(subagent) | Self::SubagentTranscript(subagent) => {
                 Some(Self::Subagent(Arc::clone(subagent)))
@@ -128,8 +142,8 @@ impl Place {
             Self::Top => 0,
             Self::Harness(_) => 1,
             Self::Agent(_) => 2,
-            Self::Field(..) | Self::Transcript(_) | Self::Subagents(_) => 3,
-            Self::Subagent(_) => 4,
+            Self::Field(..) | Self::Transcript(_) | Self::Subagents(_) | Self::Chat(_) => 3,
+            Self::Subagent(_) | Self::Message(_) => 4,
             Self::SubagentModel(_) | Self::SubagentTranscript(_) => 5,
         }
     }
@@ -137,10 +151,17 @@ impl Place {
     /// Whether it is a directory.
     pub(crate) fn is_dir(&self) -> bool {
         match self {
-            Self::Top | Self::Harness(_) | Self::Agent(_) | Self::Subagents(_) | Self::Subagent(_) => true,
-            Self::Field(..) | Self::Transcript(_) | Self::SubagentModel(_) | Self::SubagentTranscript(_) => {
-                false
-            }
+            Self::Top
+            | Self::Harness(_)
+            | Self::Agent(_)
+            | Self::Chat(_)
+            | Self::Subagents(_)
+            | Self::Subagent(_) => true,
+            Self::Field(..)
+            | Self::Transcript(_)
+            | Self::Message(_)
+            | Self::SubagentModel(_)
+            | Self::SubagentTranscript(_) => false,
         }
     }
 
@@ -152,6 +173,8 @@ impl Place {
             Self::Agent(agent) => agent.process.pid.to_string().into(),
             Self::Field(_, field) => field.name().into(),
             Self::Transcript(_) | Self::SubagentTranscript(_) => "transcript".into(),
+            Self::Chat(_) => "chat".into(),
+            Self::Message(message) => (*message.name).into(),
             Self::Subagents(_) => "agents".into(),
             Self::Subagent(subagent) => (*subagent.name).into(),
             Self::SubagentModel(_) => MODEL.into(),
@@ -162,9 +185,12 @@ impl Place {
     pub(crate) fn agent(&self) -> Option<&Arc<Agent>> {
         match self {
             Self::Top | Self::Harness(_) => None,
-            Self::Agent(agent) | Self::Field(agent, _) | Self::Transcript(agent) | Self::Subagents(agent) => {
-                Some(agent)
-            }
+            Self::Agent(agent)
+            | Self::Field(agent, _)
+            | Self::Transcript(agent)
+            | Self::Chat(agent)
+            | Self::Subagents(agent) => Some(agent),
+            Self::Message(message) => Some(&message.of),
             Self::Subagent(subagent) | Self::SubagentModel(subagent) | Self::SubagentTranscript(subagent) => {
                 Some(&subagent.of)
             }
@@ -183,10 +209,15 @@ impl Place {
             }
             other => {
                 let parent = other.parent().map_or(0, |parent| parent.qid_path());
-                qid::derived(&[&parent.to_le_bytes(), other.name().as_bytes()])
+                entry_path(parent, &other.name())
             }
         }
     }
+}
+
+/// The identity of an entry in a directory that has the identity `parent`.
+pub(super) fn entry_path(parent: u64, name: &str) -> u64 {
+    qid::derived(&[&parent.to_le_bytes(), name.as_bytes()])
 }
 
 const MODEL: &str = "model";

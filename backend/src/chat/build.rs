@@ -19,8 +19,6 @@ pub struct Builder {
     records: Records,
     scanner: Scanner,
     out: Out,
-    /// How many bytes of each file a fork continues come before its own.
-    bases: Box<[u64]>,
     /// The end of the last complete line.
     covered: u64,
     /// The next byte to be read. It is past `covered` inside a line longer than a block, or behind half a line.
@@ -62,8 +60,7 @@ impl Builder {
         Self {
             records,
             scanner: Scanner::new(fields),
-            out: Out::new(),
-            bases: bases.into(),
+            out: Out::new(bases),
             covered: 0,
             at: 0,
             halted: false,
@@ -120,17 +117,17 @@ impl Builder {
 
     /// The lengths of the files the transcript continues, the oldest first.
     pub fn bases(&self) -> &[u64] {
-        &self.bases
+        self.index().bases()
     }
 
     /// Where the transcript's own file begins.
     pub fn own_start(&self) -> u64 {
-        self.bases.iter().sum()
+        self.bases().iter().sum()
     }
 
     /// Bytes it takes.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.out.memory() + self.scanner.memory() + self.bases.len() * size_of::<u64>()
+        size_of::<Self>() + self.out.memory() + self.scanner.memory()
     }
 
     /// Whether the first and the last bytes that were read are still what they were.
@@ -208,7 +205,7 @@ impl Builder {
     /// Where the base ends that is being read, if it is one.
     fn bound(&self) -> Option<u64> {
         let mut end = 0;
-        let mut ends = self.bases.iter().map(|length| {
+        let mut ends = self.bases().iter().map(|length| {
             end += length;
             end
         });

@@ -18,6 +18,7 @@ pub struct Index {
     marks: Vec<Mark>,
     count: u32,
     last: Last,
+    bases: Box<[u64]>,
     pub(crate) tools: Tools,
 }
 
@@ -108,6 +109,16 @@ pub struct Entry<'i> {
 }
 
 impl Index {
+    /// Of no message yet. `bases` are the lengths of the files that come before the transcript's own.
+    pub(crate) fn new(bases: &[u64]) -> Self {
+        Self { bases: bases.into(), ..Self::default() }
+    }
+
+    /// The lengths of the files the transcript continues, the oldest first.
+    pub fn bases(&self) -> &[u64] {
+        &self.bases
+    }
+
     /// How many messages there are. Ids are smaller than this.
     pub fn len(&self) -> u32 {
         self.count
@@ -151,7 +162,10 @@ impl Index {
 
     /// Bytes it takes.
     pub fn memory(&self) -> usize {
-        self.bytes.capacity() + self.marks.capacity() * size_of::<Mark>() + self.tools.memory()
+        self.bytes.capacity()
+            + size_of_val(&*self.bases)
+            + self.marks.capacity() * size_of::<Mark>()
+            + self.tools.memory()
     }
 
     /// The time of the last message, in nanoseconds since 1970; before the first one, what [`Index::start`] said.
@@ -229,6 +243,11 @@ impl<'i> Entry<'i> {
             What::Word(word) => hash.word(word as u64),
         });
         hash.finish() as u32
+    }
+
+    /// The index it is in.
+    pub(crate) fn index(&self) -> &'i Index {
+        self.index
     }
 
     /// What its text is made of, in order.

@@ -27,9 +27,9 @@ pub(crate) struct Out {
 }
 
 impl Out {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(bases: &[u64]) -> Self {
         Self {
-            index: Index::default(),
+            index: Index::new(bases),
             calls: VecDeque::new(),
             seen: HashTable::new(),
             draft: Draft { kind: Kind::User, length: 0, pieces: Vec::new() },

@@ -127,18 +127,22 @@ impl Chats {
         self.shelf().bytes
     }
 
-    /// Looks into the index of a transcript, if it is known to tell all there is: it asks the host nothing.
-    pub fn peek<T>(&self, meta: &Meta, look: impl FnOnce(&Index) -> T) -> Option<T> {
+    /// Looks into the index of a transcript, if it is known to tell all there is; else gives `look` back. It asks the host
+    /// nothing.
+    ///
+    /// # Errors
+    /// `look`, where the index must be worked on first: with [`Chats::visit`].
+    pub fn peek<T, F: FnOnce(&Index) -> T>(&self, meta: &Meta, look: F) -> Result<T, F> {
         let mut shelf = self.shelf();
         shelf.clock += 1;
         let clock = shelf.clock;
-        let slot = shelf.slots.get_mut(&qid::path(meta))?;
-        let State::Here(Some(kept)) = &slot.state else { return None };
+        let Some(slot) = shelf.slots.get_mut(&qid::path(meta)) else { return Err(look) };
+        let State::Here(Some(kept)) = &slot.state else { return Err(look) };
         if kept.stamp != Some(Stamp { is_settled: true, ..Stamp::of(meta) }) {
-            return None;
+            return Err(look);
         }
         slot.used = clock;
-        Some(look(kept.builder.index()))
+        Ok(look(kept.builder.index()))
     }
 
     /// Begins a request that may take several steps.
@@ -224,17 +228,17 @@ impl Visit {
 impl Drop for Visit {
     fn drop(&mut self) {
         let mut shelf = self.chats.shelf();
-        if let Some(slot) = shelf.slots.get_mut(&self.key) {
-            slot.waiting -= 1;
-            if slot.waiting == 0
-                && let State::Here(Some(kept)) = &mut slot.state
-            {
-                // Nobody goes on: no file is held open for it.
-                kept.chain = None;
-            }
+        let Some(slot) = shelf.slots.get_mut(&self.key) else { return };
+        slot.waiting -= 1;
+        if slot.waiting > 0 {
+            // Who waited for a step of this one takes it now.
+            self.chats.epoch.fetch_add(1, Ordering::Release);
+        } else if let State::Here(Some(kept)) = &mut slot.state {
+            // Nobody goes on. The files that were held open for it are closed when the lock is free again.
+            let files = kept.chain.take();
+            drop(shelf);
+            drop(files);
         }
-        // Who waited for a step of this one takes it now.
-        self.chats.epoch.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -490,13 +494,13 @@ mod tests {
     #[test]
     fn a_known_chat_costs_nothing_and_an_appended_one_what_was_appended() {
         let (chats, disk) = (Arc::new(Chats::new()), Disk::of(1, 0..20_000));
-        assert_eq!(chats.peek(&disk.meta(), Index::len), None);
+        assert!(chats.peek(&disk.meta(), Index::len).is_err());
         assert_eq!(disk.count(&chats), Ok(20_000));
         disk.take_read();
-        assert_eq!(chats.peek(&disk.meta(), Index::len), Some(20_000));
+        assert_eq!(chats.peek(&disk.meta(), Index::len).ok(), Some(20_000));
         assert_eq!(disk.take_read(), 0);
         disk.bytes.lock().unwrap().extend(lines(20_000..20_001));
-        assert_eq!(chats.peek(&disk.meta(), Index::len), None);
+        assert!(chats.peek(&disk.meta(), Index::len).is_err());
         assert_eq!(disk.count(&chats), Ok(20_001));
         assert!(disk.take_read() < 2000);
         assert!(chats.memory() < 20_001 * 40, "{}", chats.memory());
@@ -556,7 +560,7 @@ mod tests {
         assert_eq!(disk.count(&chats), Ok(200));
         let last = disk.bytes.lock().unwrap().len() - 8;
         disk.bytes.lock().unwrap()[last..].copy_from_slice(b"_______\n");
-        assert_eq!(chats.peek(&disk.meta(), Index::len), None);
+        assert!(chats.peek(&disk.meta(), Index::len).is_err());
         assert_eq!(disk.count(&chats), Ok(199));
     }
 
@@ -567,10 +571,10 @@ mod tests {
         for disk in &disks {
             assert_eq!(disk.count(&chats), Ok(1500));
             assert!(chats.memory() <= 120_000);
-            assert!(chats.peek(&disks[0].meta(), Index::len).is_some(), "it is always in use");
+            assert!(chats.peek(&disks[0].meta(), Index::len).is_ok(), "it is always in use");
         }
-        assert!(chats.peek(&disks[1].meta(), Index::len).is_none());
-        assert!(chats.peek(&disks[5].meta(), Index::len).is_some());
+        assert!(chats.peek(&disks[1].meta(), Index::len).is_err());
+        assert!(chats.peek(&disks[5].meta(), Index::len).is_ok());
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub struct Reader {
     pieces: Box<[Piece]>,
     length: u64,
     version: u32,
+    bases: Box<[u64]>,
     place: Place,
 }
 
@@ -55,6 +56,7 @@ impl Reader {
             pieces: message.pieces().collect(),
             length: message.length(),
             version: message.version(),
+            bases: message.index().bases().into(),
             place: Place::default(),
         }
     }
@@ -62,6 +64,20 @@ impl Reader {
     /// The message's version when this was made.
     pub fn version(&self) -> u32 {
         self.version
+    }
+
+    /// The lengths of the files that its transcript continues, the oldest first.
+    pub fn bases(&self) -> &[u64] {
+        &self.bases
+    }
+
+    /// Whether any of it is in one of those.
+    pub fn is_in_base(&self) -> bool {
+        let own: u64 = self.bases.iter().sum();
+        self.pieces.iter().any(|piece| match piece.what {
+            What::Text(start, _) | What::Json(start, _) => start < own,
+            What::Word(_) => false,
+        })
     }
 
     /// Bytes of the message's text.

@@ -18,6 +18,7 @@ mod omp;
 mod program;
 mod text;
 
+use crate::chat::Format;
 use crate::host::{File, Host, Kind, Meta};
 use crate::name::{Name, Rel, Root};
 use crate::process::{Environ, Process};
@@ -69,6 +70,11 @@ pub(crate) trait Harness: Sync {
 
     /// The model a transcript used last.
     fn model(&self, scene: &Scene<'_>, transcript: &Rel) -> Option<String>;
+
+    /// Whose records its transcripts hold, if they can be told as a chat.
+    fn format(&self) -> Option<Format> {
+        None
+    }
 
     /// Whether its sessions may have subagents with transcripts of their own.
     fn has_subagents(&self) -> bool;

@@ -2,6 +2,8 @@
 
 use proto::Refusal;
 
+use crate::chat::Error;
+use crate::chat::pool::Visit;
 use crate::harness::Torn;
 use crate::host::Errno;
 
@@ -14,6 +16,17 @@ pub(crate) enum Halt {
     Cold,
     /// It met a record that is being written: the same request once more, a little later.
     Torn,
+    /// It has come a step further: the same request again, while this is kept.
+    Unfinished(Unfinished),
+}
+
+/// What a request that takes several steps leaves between two of them.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    /// Its place among those who wait for a chat.
+    pub(crate) _visit: Option<Visit>,
+    /// Another request is at it: the next step is worth while once the epoch differs from this.
+    pub(crate) bell: Option<u64>,
 }
 
 impl From<Refusal> for Halt {
@@ -25,6 +38,15 @@ impl From<Refusal> for Halt {
 impl From<Torn> for Halt {
     fn from(Torn: Torn) -> Self {
         Self::Torn
+    }
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Host(errno) => errno.into(),
+            other => Self::Refused(other.into()),
+        }
     }
 }
 

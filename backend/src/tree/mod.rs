@@ -116,6 +116,7 @@ impl fmt::Debug for Open {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.opened() {
             Opened::File(_) => "File",
+            Opened::Message(_) => "Message",
             Opened::Text(_) => "Text",
             Opened::Dir(_) => "Dir",
             Opened::Listing(_) | Opened::Active(_) => "Listing",
@@ -128,6 +129,8 @@ impl fmt::Debug for Open {
 pub(crate) enum Opened {
     /// A file on disk.
     File(Pin),
+    /// A message of a chat.
+    Message(active::Message),
     /// A derived file.
     Text(Text),
     /// A directory whose names nobody has asked for yet, or that needs no snapshot of them.

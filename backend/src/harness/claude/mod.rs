@@ -12,6 +12,7 @@ mod transcript;
 
 use super::program::{Program, Runs, basename, ends_with, is_service};
 use super::{Harness, Resolved, Role, Scene, Session, Subagent, Torn};
+use crate::chat::Format;
 use crate::name::Rel;
 use crate::process::Process;
 use crate::tree::halt::Halt;
@@ -53,6 +54,10 @@ impl Harness for Claude {
 
     fn model(&self, scene: &Scene<'_>, transcript: &Rel) -> Option<String> {
         transcript::model(scene, transcript)
+    }
+
+    fn format(&self) -> Option<Format> {
+        Some(Format::Claude)
     }
 
     fn has_subagents(&self) -> bool {

@@ -2,11 +2,39 @@
 //!
 //! Owns: how a fork names its base, and how far such a chain is followed. Must not know: where rollouts lie.
 
+use engine::port::Effort;
+
+use super::super::Scene;
 use super::records;
+use super::rollout::{self, Stored};
+use crate::active::OnDisk;
+use crate::chat::compressed::Compressed;
 use crate::chat::scan::Scanner;
 use crate::chat::source::{Chain, Found, Library, Part};
 use crate::chat::tape::Tape;
 use crate::chat::{Error, Source};
+use crate::host::{Errno, Host};
+use crate::name::Root;
+use crate::qid;
+
+/// The rollouts of a machine, archived and compressed ones too.
+pub(crate) struct Rollouts<'a> {
+    pub(crate) host: &'a dyn Host,
+}
+
+impl Library for Rollouts<'_> {
+    fn find(&self, id: &str) -> Result<Option<Found>, Errno> {
+        let scene = Scene { host: self.host, root: Root::Codex, boot_s: 0, peers: &[], last_try: true };
+        let Some(Stored { rel, is_compressed }) = rollout::stored(&scene, id) else { return Ok(None) };
+        let (file, meta) = match self.host.open(Root::Codex, &rel, Effort::Full) {
+            Err(Errno::NOENT) => return Ok(None),
+            opened => opened?,
+        };
+        let file = Box::new(OnDisk(file));
+        let source: Box<dyn Source> = if is_compressed { Box::new(Compressed::new(file)) } else { file };
+        Ok(Some(Found { source, identity: qid::path(&meta) }))
+    }
+}
 
 /// A rollout with the files it continues in front of it. A base that is not there, or was met before, ends the chain: what
 /// was found so far is what there is to tell. `identity` is that of its own file.
@@ -59,8 +87,6 @@ const BLOCK: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use rustix::io::Errno;
-
     use super::*;
     use crate::chat::{Builder, Format};
 

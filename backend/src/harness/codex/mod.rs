@@ -11,6 +11,7 @@ mod transcript;
 
 use super::program::{Program, Runs, basename, is_service};
 use super::{Harness, Resolved, Role, Scene, Session, Subagent, Torn, Via, is_uuid, path};
+use crate::chat::Format;
 use crate::host::Time;
 use crate::name::Rel;
 use crate::process::{self, Process};
@@ -57,6 +58,10 @@ impl Harness for Codex {
 
     fn model(&self, scene: &Scene<'_>, transcript: &Rel) -> Option<String> {
         transcript::model(scene, transcript)
+    }
+
+    fn format(&self) -> Option<Format> {
+        Some(Format::Codex)
     }
 
     fn has_subagents(&self) -> bool {

@@ -51,6 +51,31 @@ pub(super) fn newest_of(scene: &Scene<'_>, thread: &str) -> Option<Rollout> {
     near.or_else(|| days(scene).into_iter().find_map(|day| newest_in(scene, thread, &[day])))
 }
 
+/// Where a rollout lies, of whichever thread and in whatever form.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Stored {
+    pub(super) rel: Rel,
+    pub(super) is_compressed: bool,
+}
+
+/// The rollout with an id of its own: the last in its name. It is looked for where its thread's newest one would be, then
+/// among the archived ones. Where it lies both plain and compressed, as it does for a moment, the plain one counts.
+pub(super) fn stored(scene: &Scene<'_>, id: &str) -> Option<Stored> {
+    let in_dir = |names: &[&str]| {
+        let dir = path(names)?;
+        let found =
+            scene.names(&dir, &|name| rollout_id(name.strip_suffix(COMPRESSED).unwrap_or(name)) == Some(id));
+        let plain = found.iter().find(|name| !name.ends_with(COMPRESSED));
+        let name = plain.or_else(|| found.first())?;
+        let names: Vec<&str> = names.iter().copied().chain([name.as_str()]).collect();
+        Some(Stored { rel: path(&names)?, is_compressed: name.ends_with(COMPRESSED) })
+    };
+    let of_day = |[y, m, d]: &Day| in_dir(&[SESSIONS, y, m, d]);
+    let near = days_of(id).and_then(|days| days.iter().find_map(of_day));
+    let near = near.or_else(|| in_dir(&[ARCHIVED]));
+    near.or_else(|| days(scene).iter().find_map(of_day))
+}
+
 /// Every rollout that lies in the directory of a day.
 pub(super) fn of_day(scene: &Scene<'_>, day: &Day) -> Vec<Rollout> {
     let [y, m, d] = day.each_ref().map(String::as_str);
@@ -99,6 +124,15 @@ fn newest_in(scene: &Scene<'_>, thread: &str, days: &[Day]) -> Option<Rollout> {
 
 /// The thread in a rollout's name; `None` if it is no such name.
 fn parse(name: &str) -> Option<&str> {
+    ids(name).map(|(thread, _)| thread)
+}
+
+/// The rollout's own id in its name: the thread's, unless it has another.
+fn rollout_id(name: &str) -> Option<&str> {
+    ids(name).map(|(thread, rollout)| rollout.unwrap_or(thread))
+}
+
+fn ids(name: &str) -> Option<(&str, Option<&str>)> {
     let rest = name.strip_prefix("rollout-")?.strip_suffix(".jsonl")?;
     let (time, ids) = (rest.get(..TIME.len())?, rest.get(TIME.len()..)?.strip_prefix('-')?);
     let is_time = time.bytes().zip(TIME.bytes()).all(|(byte, form)| match form {
@@ -107,7 +141,7 @@ fn parse(name: &str) -> Option<&str> {
     });
     let (thread, rollout) =
         ids.split_once('_').map_or((ids, None), |(thread, rollout)| (thread, Some(rollout)));
-    (is_time && is_uuid(thread) && rollout.is_none_or(is_uuid)).then_some(thread)
+    (is_time && is_uuid(thread) && rollout.is_none_or(is_uuid)).then_some((thread, rollout))
 }
 
 /// When an id of version 7 was made, in milliseconds since 1970: its first 48 bits (RFC 9562, section 5.7).
@@ -138,6 +172,8 @@ fn is_number(text: &str, digits: usize) -> bool {
 }
 
 const SESSIONS: &str = "sessions";
+const ARCHIVED: &str = "archived_sessions";
+const COMPRESSED: &str = ".zst";
 const TIME: &str = "0000-00-00T00-00-00";
 /// How many days are searched.
 pub(super) const MOST_DAYS: usize = 1000;
