@@ -189,9 +189,7 @@ fn of_two_scans_that_do_not_fit_together_the_older_ends_first() {
     let (mut ended, mut steps) = (Vec::new(), 0);
     while ended.len() < 2 {
         for (number, disk, visit) in [(1, &one, &first), (2, &two, &second)] {
-            if !ended.contains(&number)
-                && matches!(disk.step(visit, 1, Index::len), Ok(Turn::Done(12_000)))
-            {
+            if !ended.contains(&number) && matches!(disk.step(visit, 1, Index::len), Ok(Turn::Done(12_000))) {
                 ended.push(number);
             }
         }
