@@ -18,6 +18,7 @@ pub mod more;
 pub mod names;
 pub mod rig;
 pub mod rigs;
+pub mod sim;
 pub mod slow;
 pub mod suite;
 pub mod world;

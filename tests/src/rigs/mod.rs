@@ -6,6 +6,7 @@ mod driver;
 pub mod engine;
 pub mod inproc;
 pub mod liar;
+pub mod simulation;
 mod tree;
 pub mod uring;
 
@@ -15,6 +16,7 @@ use crate::rig::Rig;
 pub fn all() -> Vec<Box<dyn Rig>> {
     vec![
         Box::new(engine::Engine),
+        Box::new(simulation::Simulation),
         Box::new(inproc::InProcess),
         Box::new(blocking::Blocking),
         Box::new(uring::Uring),

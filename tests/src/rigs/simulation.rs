@@ -1,0 +1,234 @@
+//! The real tree over a machine in memory, served by the links of the simulator.
+//!
+//! Everything happens on the caller's thread, inside `send` and `receive`: what is cold is asked again, jobs are stepped,
+//! and time passes only here, up to the moment that the earliest job waits for. So a wait for nothing takes no time and is
+//! certain.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use backend::host::fixture::{self, Fixture};
+use backend::host::{Host, fixture::Edit as Happening};
+use backend::name::Root;
+use backend::{Agents, Limits as Machine, Tree};
+use engine::port::Backend;
+use engine::{Budget, Limits};
+
+use crate::rig::{Need, Received, Rig, Wire, World};
+use crate::sim::link::{Link, When};
+use crate::slow::{Gate, Slow, Slowed};
+use crate::world::{Edit, Entry, WorldSpec};
+
+/// The rig.
+#[derive(Debug)]
+pub struct Simulation;
+
+impl Rig for Simulation {
+    fn name(&self) -> &'static str {
+        "simulation"
+    }
+
+    fn declines(&self) -> &'static [(Need, &'static str)] {
+        &[
+            (Need::Control, "no file is writable without an agent that may be moved"),
+            (Need::Stream, "there is no stream: bytes are handed over by a call"),
+            (Need::Process, "there is no daemon: the server runs in the test"),
+        ]
+    }
+
+    fn start(&self, spec: &WorldSpec) -> Box<dyn World> {
+        let machine = machine(spec);
+        let gate = Gate::default();
+        let tree = Agents::new(Arc::new(machine.clone()), Machine { pinned_descriptors: PINNED });
+        let backend = Arc::new(Slow::new(Arc::new(tree) as Arc<dyn Backend<Tree>>, gate.clone()));
+        Box::new(Served { machine, gate, backend, budget: Budget::default() })
+    }
+}
+
+/// The machine that holds the files of a world.
+///
+/// # Panics
+/// If the world contradicts itself.
+pub fn machine(spec: &WorldSpec) -> Fixture {
+    let machine = Fixture::default();
+    for root in Root::HARNESSES {
+        apply(&machine, Happening::MkdirAll { path: at(&machine, root.as_str().as_bytes()) });
+    }
+    for (path, entry) in spec.entries() {
+        make(&machine, path, entry);
+    }
+    machine
+}
+
+struct Served {
+    machine: Fixture,
+    gate: Gate,
+    backend: Arc<dyn Backend<Slowed<Tree>>>,
+    budget: Budget,
+}
+
+impl World for Served {
+    fn connect(&self) -> Box<dyn Wire> {
+        let link = Link::new(Arc::clone(&self.backend), Limits::DEFAULT, self.budget.clone(), 1);
+        Box::new(Queue { machine: self.machine.clone(), unread: Vec::new(), link: Mutex::new(link) })
+    }
+
+    fn edit(&self, edit: &Edit) {
+        change(&self.machine, edit);
+    }
+
+    fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    fn fids(&self) -> usize {
+        self.budget.taken().0
+    }
+}
+
+struct Queue {
+    machine: Fixture,
+    /// What the session does not want yet.
+    unread: Vec<u8>,
+    /// A link stays on one thread, but what it carries need not be shared among several.
+    link: Mutex<Link<Slowed<Tree>>>,
+}
+
+impl Wire for Queue {
+    fn send(&mut self, bytes: &[u8], _: Duration) -> usize {
+        if self.link().has_hung_up() {
+            return 0;
+        }
+        self.unread.extend_from_slice(bytes);
+        while self.read() {}
+        bytes.len()
+    }
+
+    fn receive(&mut self, within: Duration) -> Received {
+        let end_ns = self.machine.now().mono_ns.saturating_add(within.as_nanos() as u64);
+        loop {
+            let replies = self.replies();
+            if !replies.is_empty() {
+                return Received::Bytes(replies);
+            }
+            if self.link().has_hung_up() {
+                return Received::Closed;
+            }
+            if !self.read() && !self.work(end_ns) {
+                return Received::Nothing;
+            }
+        }
+    }
+}
+
+impl Queue {
+    fn link(&self) -> MutexGuard<'_, Link<Slowed<Tree>>> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over as many bytes as are wanted at a time.
+    fn read(&mut self) -> bool {
+        let wanted = self.unread.len().min(CHUNK);
+        let reads = wanted > 0 && self.link().wants_input();
+        if reads {
+            let now = self.machine.now();
+            self.link().receive(&self.unread[..wanted], now);
+            self.unread.drain(..wanted);
+        }
+        reads
+    }
+
+    /// Does the first piece of work that can be done; if none can, lets time pass until one can, but not beyond `end_ns`.
+    fn work(&self, end_ns: u64) -> bool {
+        let now = self.machine.now();
+        let mut link = self.link();
+        let at = |when: When| match when {
+            When::Now | When::Rung(_) => now.mono_ns,
+            When::At(at) => at.max(now.mono_ns),
+        };
+        let next = link.tasks().iter().enumerate().map(|(index, task)| (at(task.when()), index)).min();
+        let Some((at_ns, index)) = next.filter(|(at_ns, _)| *at_ns <= end_ns) else { return false };
+        apply(&self.machine, Happening::Advance { ns: at_ns - now.mono_ns });
+        link.work(index, self.machine.now());
+        true
+    }
+
+    fn replies(&self) -> Vec<u8> {
+        let mut link = self.link();
+        let mut replies = Vec::new();
+        while let Some(bytes) = link.outgoing() {
+            replies.extend_from_slice(bytes);
+            link.sent(self.machine.now());
+        }
+        replies
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.link().disconnect(self.machine.now());
+        // A panic in a drop while a case fails would hide the case's own words.
+        if !std::thread::panicking() {
+            let end_ns = self.machine.now().mono_ns;
+            while self.work(end_ns) {}
+            assert!(
+                self.link().session().is_drained(),
+                "a session kept something after its connection was gone"
+            );
+        }
+    }
+}
+
+fn change(machine: &Fixture, edit: &Edit) {
+    match edit {
+        Edit::Make(path, entry) => make(machine, path, entry),
+        Edit::Write(path, bytes) => {
+            apply(machine, Happening::Write { path: at(machine, path), bytes: (&bytes[..]).into() });
+        }
+        Edit::Append(path, bytes) => {
+            apply(machine, Happening::Append { path: at(machine, path), bytes: (&bytes[..]).into() });
+        }
+        Edit::Rename(from, to) => {
+            apply(machine, Happening::Rename { from: at(machine, from), to: at(machine, to) });
+        }
+        Edit::Remove(path) => apply(machine, Happening::Unlink { path: at(machine, path) }),
+        Edit::Touch(path, seconds) => {
+            let mtime_ns = i64::from(*seconds) * 1_000_000_000;
+            apply(machine, Happening::Touch { path: at(machine, path), mtime_ns });
+        }
+    }
+}
+
+fn make(machine: &Fixture, path: &[u8], entry: &Entry) {
+    let path = at(machine, path);
+    if let Some(slash) = path.iter().rposition(|&byte| byte == b'/') {
+        apply(machine, Happening::MkdirAll { path: (&path[..slash]).into() });
+    }
+    let made = match entry {
+        Entry::Dir => Happening::MkdirAll { path },
+        Entry::File(content) => Happening::Write { path, bytes: content.to_bytes().into() },
+        Entry::Link(target) => Happening::Symlink { path, target: (&target[..]).into() },
+        Entry::HardLink(to) => Happening::HardLink { from: at(machine, to), to: path },
+        Entry::Fifo => Happening::Special { path, kind: fixture::Special::Fifo },
+        Entry::Socket => Happening::Special { path, kind: fixture::Special::Socket },
+    };
+    apply(machine, made);
+}
+
+/// Where a path of a world is on the machine.
+fn at(machine: &Fixture, path: &[u8]) -> fixture::Bytes {
+    let slash = path.iter().position(|&byte| byte == b'/').unwrap_or(path.len());
+    let root = Root::HARNESSES.into_iter().find(|root| root.as_str().as_bytes() == &path[..slash]);
+    let root = root.unwrap_or_else(|| panic!("{} is below no root", path.escape_ascii()));
+    let base = machine.with(|world| world.base(root).map(<[u8]>::to_vec)).unwrap_or_default();
+    [&base[..], &path[slash..]].concat().into()
+}
+
+fn apply(machine: &Fixture, edit: Happening) {
+    machine.apply(&edit).unwrap_or_else(|error| panic!("{edit:?}: {error}"));
+}
+
+/// Few, so that cases meet both ways of reading.
+const PINNED: usize = 8;
+/// Bytes handed to the session at a time.
+const CHUNK: usize = 4096;
