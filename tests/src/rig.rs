@@ -42,6 +42,8 @@ pub enum Need {
     Process,
     /// The whole of the real tree, over a real filesystem.
     Disk,
+    /// Files with holes, larger than memory.
+    Sparse,
 }
 
 /// A server that runs over some files.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proto::{Dialect, Tmessage};
 
 use crate::check::{BULK, Client};
+use crate::rig::Need;
 use crate::suite::{ANY_ONE, Case, Stage};
 use crate::world::{WorldSpec, fill};
 
@@ -18,7 +19,9 @@ pub(super) const CASES: &[Case] = &[
         large_file,
     )
     .speaks(ANY_ONE),
-    Case::new("large.offsets", "a file is read beyond four gigabytes", far_offsets).speaks(ANY_ONE),
+    Case::new("large.offsets", "a file is read beyond four gigabytes", far_offsets)
+        .speaks(ANY_ONE)
+        .needs(&[Need::Sparse]),
 ];
 
 fn crowded(count: usize) -> (WorldSpec, Vec<Vec<u8>>) {

@@ -32,7 +32,8 @@ impl Rig for Simulation {
         &[
             (Need::Control, "no file is writable without an agent that may be moved"),
             (Need::Stream, "there is no stream: bytes are handed over by a call"),
-            (Need::Process, "there is no daemon: the server runs in the test"),
+            (Need::Process, "there is no server process: the tree is served in the test"),
+            (Need::Sparse, "a file in memory takes all the space that it has"),
         ]
     }
 
@@ -52,7 +53,9 @@ impl Rig for Simulation {
 pub fn machine(spec: &WorldSpec) -> Fixture {
     let machine = Fixture::default();
     for root in Root::HARNESSES {
-        apply(&machine, Happening::MkdirAll { path: at(&machine, root.as_str().as_bytes()) });
+        let path = at(root.as_str().as_bytes());
+        apply(&machine, Happening::Root { root, path: path.clone() });
+        apply(&machine, Happening::Mkdir { path });
     }
     for (path, entry) in spec.entries() {
         make(&machine, path, entry);
@@ -183,24 +186,24 @@ fn change(machine: &Fixture, edit: &Edit) {
     match edit {
         Edit::Make(path, entry) => make(machine, path, entry),
         Edit::Write(path, bytes) => {
-            apply(machine, Happening::Write { path: at(machine, path), bytes: (&bytes[..]).into() });
+            apply(machine, Happening::Write { path: at(path), bytes: (&bytes[..]).into() });
         }
         Edit::Append(path, bytes) => {
-            apply(machine, Happening::Append { path: at(machine, path), bytes: (&bytes[..]).into() });
+            apply(machine, Happening::Append { path: at(path), bytes: (&bytes[..]).into() });
         }
         Edit::Rename(from, to) => {
-            apply(machine, Happening::Rename { from: at(machine, from), to: at(machine, to) });
+            apply(machine, Happening::Rename { from: at(from), to: at(to) });
         }
-        Edit::Remove(path) => apply(machine, Happening::Unlink { path: at(machine, path) }),
+        Edit::Remove(path) => remove(machine, at(path)),
         Edit::Touch(path, seconds) => {
             let mtime_ns = i64::from(*seconds) * 1_000_000_000;
-            apply(machine, Happening::Touch { path: at(machine, path), mtime_ns });
+            apply(machine, Happening::Touch { path: at(path), mtime_ns });
         }
     }
 }
 
 fn make(machine: &Fixture, path: &[u8], entry: &Entry) {
-    let path = at(machine, path);
+    let path = at(path);
     if let Some(slash) = path.iter().rposition(|&byte| byte == b'/') {
         apply(machine, Happening::MkdirAll { path: (&path[..slash]).into() });
     }
@@ -208,20 +211,27 @@ fn make(machine: &Fixture, path: &[u8], entry: &Entry) {
         Entry::Dir => Happening::MkdirAll { path },
         Entry::File(content) => Happening::Write { path, bytes: content.to_bytes().into() },
         Entry::Link(target) => Happening::Symlink { path, target: (&target[..]).into() },
-        Entry::HardLink(to) => Happening::HardLink { from: at(machine, to), to: path },
+        Entry::HardLink(to) => Happening::HardLink { from: at(to), to: path },
         Entry::Fifo => Happening::Special { path, kind: fixture::Special::Fifo },
         Entry::Socket => Happening::Special { path, kind: fixture::Special::Socket },
     };
     apply(machine, made);
 }
 
+/// Removes a file, or a directory with all that is in it.
+fn remove(machine: &Fixture, path: fixture::Bytes) {
+    let Ok(names) = machine.with(|world| world.names(&path)) else {
+        return apply(machine, Happening::Unlink { path });
+    };
+    for name in names {
+        remove(machine, [&path, &b"/"[..], &name].concat().into());
+    }
+    apply(machine, Happening::Rmdir { path });
+}
+
 /// Where a path of a world is on the machine.
-fn at(machine: &Fixture, path: &[u8]) -> fixture::Bytes {
-    let slash = path.iter().position(|&byte| byte == b'/').unwrap_or(path.len());
-    let root = Root::HARNESSES.into_iter().find(|root| root.as_str().as_bytes() == &path[..slash]);
-    let root = root.unwrap_or_else(|| panic!("{} is below no root", path.escape_ascii()));
-    let base = machine.with(|world| world.base(root).map(<[u8]>::to_vec)).unwrap_or_default();
-    [&base[..], &path[slash..]].concat().into()
+fn at(path: &[u8]) -> fixture::Bytes {
+    [b"/home/me/", path].concat().into()
 }
 
 fn apply(machine: &Fixture, edit: Happening) {
