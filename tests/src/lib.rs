@@ -11,11 +11,13 @@
 
 pub mod cases;
 pub mod check;
+pub mod choices;
 pub mod disk;
 pub mod fitness;
 pub mod model;
 pub mod more;
 pub mod names;
+pub mod plan;
 pub mod rig;
 pub mod rigs;
 pub mod sim;

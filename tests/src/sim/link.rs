@@ -69,6 +69,28 @@ impl<K: Kinds> Link<K> {
         &self.bench.tasks
     }
 
+    /// How many tasks can go on.
+    pub fn ready(&self, now: Now, epoch: u64) -> usize {
+        self.bench.tasks.iter().filter(|task| task.is_ready(now, epoch)).count()
+    }
+
+    /// Does one piece of work: at the task of this number among those that can go on.
+    pub fn work_ready(&mut self, number: usize, now: Now, epoch: u64) {
+        let mut ready = self.bench.tasks.iter().enumerate().filter(|(_, task)| task.is_ready(now, epoch));
+        if let Some((at, _)) = ready.nth(number) {
+            self.work(at, now);
+        }
+    }
+
+    /// When the next task goes on that waits for a time ([`Now::mono_ns`]).
+    pub fn next_ns(&self) -> Option<u64> {
+        let times = self.bench.tasks.iter().filter_map(|task| match task.when() {
+            When::At(at_ns) => Some(at_ns),
+            When::Now | When::Rung(_) => None,
+        });
+        times.min()
+    }
+
     /// Does one piece of what [`Link::tasks`] shows: asks once more, with every effort; gives a job a step; or takes an
     /// answer to the session.
     pub fn work(&mut self, at: usize, now: Now) {
@@ -175,6 +197,14 @@ impl<K: Kinds> Task<K> {
         match self.stage {
             Stage::Job(_, when) => when,
             Stage::Cold(_) | Stage::Asked(_) | Stage::Stepped(_) => When::Now,
+        }
+    }
+
+    fn is_ready(&self, now: Now, epoch: u64) -> bool {
+        match self.when() {
+            When::Now => true,
+            When::At(at_ns) => at_ns <= now.mono_ns,
+            When::Rung(seen) => seen != epoch,
         }
     }
 

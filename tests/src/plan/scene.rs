@@ -1,0 +1,69 @@
+//! The world of a run, what is asked of it, and what becomes of it.
+//!
+//! Owns: the vocabulary: machines to begin with, paths and words for clients to speak, and changes. A scene is tables, so
+//! that what is learnt of a harness can be added as lines. Must not know: how anything is served.
+//!
+//! What must never be sent holds [`CANARY`]: every hidden file, everything behind a link, and hidden names where the rule
+//! that hides them leaves room. A name is hidden if it holds the canary or is on the scene's list; nothing here asks the
+//! boundary's own code.
+
+mod home;
+
+use backend::host::fixture::{Edit, World};
+
+/// What no client may ever see.
+pub const CANARY: &str = "CANARY-4f1d";
+
+/// A world, and words about it.
+#[derive(Debug)]
+pub struct Scene {
+    /// Its name.
+    pub name: &'static str,
+    /// Makes the machine.
+    pub build: fn() -> World,
+    /// Paths in the tree, of which some lead nowhere.
+    pub paths: &'static [&'static str],
+    /// Names to walk to from wherever one is.
+    pub words: &'static [&'static [u8]],
+    /// Hidden names that do not hold the canary.
+    pub hidden: &'static [&'static str],
+    /// Databases that may be served, as root and name.
+    pub databases: &'static [(&'static str, &'static str)],
+    /// What can happen to the machine: edits that follow one another at once. One that cannot be done is passed over.
+    pub changes: fn() -> Vec<Change>,
+}
+
+/// What happens at once.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// One after the other. In the middle of a request time does not pass: what follows an [`Edit::Advance`] is left out.
+    pub edits: Vec<Edit>,
+    /// A directory comes to lie elsewhere, with files in it that nobody touched: what is open below it cannot tell.
+    pub moves_directory: bool,
+}
+
+/// All scenes.
+pub const SCENES: &[&Scene] = &[&home::HOME];
+
+impl Scene {
+    /// Whether a name must not be seen.
+    pub fn hides(&self, name: &str) -> bool {
+        name.contains(CANARY) || self.hidden.contains(&name)
+    }
+
+    /// Makes what runs start from.
+    pub fn prepare(&'static self) -> Prepared {
+        Prepared { scene: self, world: (self.build)(), changes: (self.changes)() }
+    }
+}
+
+/// A scene with its machine made: each run takes a copy of that.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// Which.
+    pub scene: &'static Scene,
+    /// The machine.
+    pub world: World,
+    /// The changes.
+    pub changes: Vec<Change>,
+}

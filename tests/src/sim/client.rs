@@ -1,0 +1,312 @@
+//! One simulated client: what it has sent, what it waits for, and which fids it may believe in.
+//!
+//! Owns: the laws that every reply is held to, whatever else is going on, and the fids as the replies tell them. Must not
+//! know: what any answer should say (that is `expect`), or when it comes.
+//!
+//! # Laws
+//! - Bytes that are sent are whole frames of the dialect, strictly decoded, no longer than msize.
+//! - None of them is, or holds, what must never be seen.
+//! - A reply answers a request that waits for one, of its tag and its kind; nothing is said of a tag after its Rflush, nor
+//!   of what was sent before a Tversion after its Rversion.
+//! - An answer is no larger than was asked for. A refusal is told as the dialect tells it, without what the client sent.
+
+use std::collections::BTreeMap;
+
+use memchr::memmem::Finder;
+use proto::frame::{self, Next};
+use proto::message::{TFLUSH, TVERSION};
+use proto::{Dialect, QTDIR, Refusal, Rmessage, Tmessage};
+
+use crate::plan::CANARY;
+
+/// A client, without the connection it speaks over.
+#[derive(Debug)]
+pub(super) struct Client {
+    /// The dialect of what it sends.
+    pub(super) dialect: Dialect,
+    /// The dialect of what comes.
+    replies_in: Dialect,
+    /// What was agreed.
+    pub(super) msize: u32,
+    waiting: Vec<Asked>,
+    /// Tells what it says and hears, under this number.
+    pub(super) tells: Option<usize>,
+    /// Which fids are bound, and to what.
+    pub(super) fids: BTreeMap<u32, Held>,
+    sent: u64,
+    next_tag: u16,
+    /// The tag whose reply is kept.
+    pub(super) caught_tag: Option<u16>,
+    /// That reply.
+    pub(super) caught: Option<Vec<u8>>,
+}
+
+/// A bound fid.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// Where it is: names from the root.
+    pub(super) path: Vec<String>,
+    /// How many of them were the attach's.
+    pub(super) floor: usize,
+    /// Whether it was a directory when it was walked to, or opened.
+    pub(super) dir: bool,
+    /// How it is open.
+    pub(super) open: Option<Opened>,
+}
+
+/// An open fid.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Opened {
+    /// Whether it may be read.
+    pub(super) reads: bool,
+    /// Where its last read as a directory ended.
+    pub(super) end: Option<u64>,
+    /// How many directories had moved by then.
+    pub(super) moved: u32,
+}
+
+/// What is remembered of a request.
+#[derive(Clone, Debug)]
+struct Asked {
+    number: u64,
+    tag: u16,
+    kind: u8,
+    /// The most its answer may hold: bytes of data, or qids.
+    most: u32,
+    effect: Effect,
+}
+
+/// What the answer to a request does to the fids.
+#[derive(Clone, Debug)]
+pub(super) enum Effect {
+    /// Nothing.
+    None,
+    /// It binds a fid to a path.
+    Attach(u32, Vec<String>),
+    /// It binds a fid to where these names lead from another.
+    Walk(u32, u32, Vec<Vec<u8>>),
+    /// It opens a fid; whether for reading, and how many directories have moved.
+    Open(u32, bool, u32),
+    /// It reads a directory from an offset.
+    List(u32, u64),
+    /// It unbinds a fid.
+    Clunk(u32),
+    /// It unbinds a fid, and is refused all the same.
+    Remove(u32),
+    /// It ends a request of this tag.
+    Flush(u16),
+    /// It ends everything.
+    Version(Option<Dialect>),
+}
+
+impl Client {
+    /// A client that has said nothing.
+    pub(super) fn new(dialect: Dialect, tells: Option<usize>) -> Self {
+        Self {
+            dialect,
+            tells,
+            replies_in: Dialect::Plain,
+            msize: UNVERSIONED,
+            waiting: Vec::new(),
+            fids: BTreeMap::new(),
+            sent: 0,
+            next_tag: 0,
+            caught_tag: None,
+            caught: None,
+        }
+    }
+
+    /// A tag that nothing waits under.
+    pub(super) fn tag(&mut self) -> u16 {
+        loop {
+            self.next_tag = (self.next_tag + 1) % TAGS;
+            if !self.waiting.iter().any(|asked| asked.tag == self.next_tag) {
+                return self.next_tag;
+            }
+        }
+    }
+
+    /// The tags of what waits, the oldest first.
+    pub(super) fn waiting(&self) -> impl ExactSizeIterator<Item = u16> {
+        self.waiting.iter().map(|asked| asked.tag)
+    }
+
+    /// What waits, in words.
+    pub(super) fn told(&self) -> String {
+        format!("{:?}", self.waiting)
+    }
+
+    /// Remembers a request, which is about to be sent.
+    pub(super) fn asks(&mut self, tag: u16, message: &Tmessage<'_>, effect: Effect) {
+        let most = match *message {
+            Tmessage::Read { count, .. } | Tmessage::Readdir { count, .. } => count,
+            Tmessage::Walk { names, .. } => u32::from(names.count()),
+            _ => 0,
+        };
+        if let Some(number) = self.tells {
+            println!("  {number} > {tag} {message:?}");
+        }
+        self.remember(tag, message.kind(), most, effect);
+    }
+
+    /// Remembers bytes that are no request, but have a tag, under which they will be refused.
+    pub(super) fn asks_nonsense(&mut self, tag: u16) {
+        self.remember(tag, 0, 0, Effect::None);
+    }
+
+    fn remember(&mut self, tag: u16, kind: u8, most: u32, effect: Effect) {
+        self.sent += 1;
+        self.waiting.push(Asked { number: self.sent, tag, kind, most, effect });
+    }
+
+    /// Takes whole frames.
+    ///
+    /// # Panics
+    /// If a law is broken.
+    pub(super) fn receive(&mut self, bytes: &[u8], canary: &Finder<'_>) {
+        if let Some(at) = canary.find(bytes) {
+            let start = at.saturating_sub(80);
+            panic!("what must never be seen was sent: {}", bytes[start..at + CANARY.len()].escape_ascii());
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let bound = self.msize.max(UNVERSIONED);
+            let Next::Frame(size) = frame::next(rest, bound) else {
+                panic!("what was sent is not whole frames: {:?}", &rest[..rest.len().min(64)])
+            };
+            let (frame, after) = rest.split_at(size);
+            self.hold(frame);
+            rest = after;
+        }
+    }
+
+    fn hold(&mut self, frame: &[u8]) {
+        let (tag, message) = match Rmessage::decode(frame, self.replies_in) {
+            Ok(decoded) => decoded,
+            Err(error) => panic!("a reply that is none ({error}): {frame:?}"),
+        };
+        if let Some(number) = self.tells {
+            println!("  {number} < {tag} {message:?}");
+        }
+        let refused = matches!(message, Rmessage::Error { .. } | Rmessage::Lerror { .. });
+        let under = || self.waiting.iter().enumerate().filter(|(_, asked)| asked.tag == tag);
+        // A Tversion and a Tflush are never refused for their tags.
+        let refusable = |(_, asked): &(usize, &Asked)| !matches!(asked.kind, TVERSION | TFLUSH);
+        let at = match refused {
+            true if is(&message, Refusal::DUPLICATE_TAG) => under().rfind(refusable),
+            true => under().find(refusable),
+            false => under().find(|(_, asked)| message.kind() == asked.kind + 1),
+        };
+        let Some((at, _)) = at else {
+            panic!("a reply nobody waits for, tag {tag}: {message:?}; waiting: {:?}", self.waiting);
+        };
+        let asked = self.waiting.remove(at);
+        match message {
+            Rmessage::Read { data } | Rmessage::Readdir { data } => {
+                assert!(
+                    data.len() as u64 <= u64::from(asked.most),
+                    "more than was asked for: {}",
+                    data.len()
+                );
+                assert!(frame.len() as u32 <= self.msize, "a reply longer than msize");
+            }
+            Rmessage::Walk { qids } => assert!(qids.len() as u32 <= asked.most, "more qids than names"),
+            Rmessage::Error { ename, .. } => {
+                assert!(frame.len() <= 139, "an error that makes Linux drop the mount: {message:?}");
+                let words = str::from_utf8(ename).expect("an error is words");
+                assert!(!words.is_empty() && !words.contains(char::is_control), "{words:?}");
+            }
+            Rmessage::Version { msize, .. } => self.msize = msize,
+            _ => {}
+        }
+        if self.caught_tag == Some(tag) {
+            self.caught = Some(frame.to_vec());
+        }
+        self.take_effect(&asked, &message, refused);
+    }
+
+    fn take_effect(&mut self, asked: &Asked, message: &Rmessage<'_>, refused: bool) {
+        match (&asked.effect, message) {
+            (Effect::Remove(fid), _) if is(message, Refusal::VIEW) => drop(self.fids.remove(fid)),
+            (Effect::Flush(oldtag), _) => {
+                self.waiting.retain(|other| other.tag != *oldtag || other.number > asked.number);
+            }
+            (Effect::Version(dialect), _) => {
+                self.waiting.retain(|other| other.number > asked.number);
+                self.fids.clear();
+                self.replies_in = dialect.unwrap_or(Dialect::Plain);
+            }
+            _ if refused => {}
+            (Effect::Clunk(fid), _) => drop(self.fids.remove(fid)),
+            (Effect::Attach(fid, path), _) => {
+                let held = Held { floor: path.len(), path: path.clone(), dir: true, open: None };
+                self.fids.insert(*fid, held);
+            }
+            (Effect::Walk(fid, newfid, names), Rmessage::Walk { qids }) if qids.len() == names.len() => {
+                let from = self.fids.get(fid).expect("a walk from a fid that is bound");
+                let mut to = Held { open: None, ..from.clone() };
+                for name in names {
+                    to.step(name);
+                }
+                if let Some(last) = qids.iter().last() {
+                    to.dir = last.kind & QTDIR != 0;
+                }
+                self.fids.insert(*newfid, to);
+            }
+            (Effect::Open(fid, reads, moved), Rmessage::Open { qid, .. } | Rmessage::Lopen { qid, .. }) => {
+                let held = self.fids.get_mut(fid).expect("an open of a fid that is bound");
+                held.dir = qid.kind & QTDIR != 0;
+                held.open = Some(Opened { reads: *reads, end: None, moved: *moved });
+            }
+            (Effect::List(fid, offset), Rmessage::Read { data }) => {
+                self.listed(*fid, offset + data.len() as u64);
+            }
+            (Effect::List(fid, offset), Rmessage::Readdir { data }) => {
+                let last = proto::stat::dirents(data).last();
+                let end = last.map_or(*offset, |entry| entry.expect("whole entries").offset);
+                self.listed(*fid, end);
+            }
+            _ => {}
+        }
+    }
+
+    fn listed(&mut self, fid: u32, end: u64) {
+        if let Some(open) = self.fids.get_mut(&fid).and_then(|held| held.open.as_mut()) {
+            open.end = Some(end);
+        }
+    }
+}
+
+impl Held {
+    /// Takes one step of a walk that succeeded.
+    pub(super) fn step(&mut self, name: &[u8]) {
+        if name == b".." {
+            self.dir = true;
+            if self.path.len() > self.floor {
+                self.path.pop();
+            }
+        } else {
+            self.path.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+
+    /// The name its record bears.
+    pub(super) fn name(&self) -> &str {
+        self.path.last().map_or("/", String::as_str)
+    }
+}
+
+/// Whether a message is this refusal, as far as its dialect can tell.
+pub(super) fn is(message: &Rmessage<'_>, refusal: Refusal) -> bool {
+    match *message {
+        Rmessage::Error { ename, errno: None } => ename == refusal.plain.as_bytes(),
+        Rmessage::Error { ename, .. } => ename == refusal.unix.as_bytes(),
+        Rmessage::Lerror { ecode } => ecode == refusal.errno,
+        _ => false,
+    }
+}
+
+/// The largest frame before a version is agreed on.
+const UNVERSIONED: u32 = 8192 + 24;
+/// Few, so that tags are used again soon.
+const TAGS: u16 = 200;
