@@ -20,6 +20,9 @@
     reason = "a ring shares memory with the kernel; no safe interface to one keeps buffers alive"
 )]
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;

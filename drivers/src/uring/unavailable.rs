@@ -17,8 +17,8 @@ pub enum Unavailable {
     #[error("io_uring_setup answers EPERM: the sysctl kernel.io_uring_disabled is {0}")]
     Disabled(u8),
     /// Something in front of the kernel forbids it.
-    #[error("io_uring_setup answers {0:?}: a seccomp filter or a container's profile forbids it")]
-    Forbidden(Errno),
+    #[error("io_uring_setup answers {0}: a seccomp filter or a container's profile forbids it")]
+    Forbidden(&'static str),
     /// The ring's memory cannot be had.
     #[error("io_uring_setup answers ENOMEM: its memory cannot be had, or RLIMIT_MEMLOCK is too low for it")]
     Memory,
@@ -41,9 +41,10 @@ impl Unavailable {
     pub(super) fn setup(errno: Errno) -> Self {
         match errno {
             Errno::NOSYS => Self::Missing,
-            Errno::PERM | Errno::ACCESS => match disabled() {
+            Errno::ACCESS => Self::Forbidden("EACCES"),
+            Errno::PERM => match disabled() {
                 Some(value @ 1..) => Self::Disabled(value),
-                _ => Self::Forbidden(errno),
+                _ => Self::Forbidden("EPERM"),
             },
             Errno::NOMEM => Self::Memory,
             Errno::INVAL => Self::Old,
