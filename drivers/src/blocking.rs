@@ -266,14 +266,15 @@ impl<K: Kinds> Connection<K> {
         self.be(Patience::Handshake)?;
         loop {
             let turn = self.conversation.turn(clock::now());
-            self.send()?;
+            let sent = self.send()?;
             match turn {
-                Turn::Flush => {}
-                Turn::Idle => {
+                Turn::Idle if !sent => {
                     if !self.wait()? {
                         return Ok(Ending::Over);
                     }
                 }
+                // What is sent makes place, and may have been all that the session waited for.
+                Turn::Idle | Turn::Flush => {}
                 Turn::Hangup(why) => return Ok(Ending::Hangup(why)),
             }
         }
@@ -367,14 +368,15 @@ impl<K: Kinds> Connection<K> {
         Ok(!self.eof || self.conversation.session.is_busy() || self.conversation.session.has_output())
     }
 
-    /// Sends all replies there are.
-    fn send(&mut self) -> Result<(), Ending> {
+    /// Sends all replies there are. Whether there were any.
+    fn send(&mut self) -> Result<bool, Ending> {
+        let any = self.conversation.session.has_output();
         while let Some(buf) = self.conversation.session.take() {
             let sent = self.send_all(buf.as_slice());
             self.conversation.session.sent(buf);
             sent?;
         }
-        Ok(())
+        Ok(any)
     }
 
     fn send_all(&self, mut bytes: &[u8]) -> Result<(), Ending> {

@@ -4,6 +4,7 @@
 mod fitness;
 mod uring_world;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -14,8 +15,10 @@ use std::time::{Duration, Instant};
 use drivers::server::Options;
 use drivers::uring::Uring;
 use proto::{NOTAG, Tmessage};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use uring_world::{FILE, Home, Peer, Served, encode};
 
 /// Whether there can be a ring; a test that needs one is skipped otherwise.
@@ -130,7 +133,7 @@ fn nobody_asks_and_nothing_wakes() {
         return;
     }
     let home = Home::new("idle");
-    let server = Daemon::start(&home, &["--driver", "uring"], None);
+    let server = Daemon::start(&home, &["--driver", "uring"]);
     let socket = home.0.join("run/9p/agents");
     let clients: Vec<_> = (0..100).map(|_| Peer::client(&socket)).collect();
     // Once, a second after the last request, memory is given back.
@@ -147,7 +150,7 @@ fn one_session_is_served_over_pipes() {
         return;
     }
     let home = Home::new("pipes");
-    let mut child = command(&home, &["--driver", "uring", "--fd", "0"], None)
+    let mut child = command(&home, &["--driver", "uring", "--fd", "0"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -169,7 +172,7 @@ fn a_session_over_pipes_stops_when_told_to() {
         return;
     }
     let home = Home::new("pipes-stop");
-    let mut child = command(&home, &["--driver", "uring", "--fd", "0"], None)
+    let mut child = command(&home, &["--driver", "uring", "--fd", "0"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -186,25 +189,26 @@ fn a_session_over_pipes_stops_when_told_to() {
 #[test]
 fn where_there_can_be_no_ring_threads_serve_and_the_reason_is_told() {
     for (filter, reason) in [
-        ("io_uring_setup:ENOSYS", "io_uring_setup answers ENOSYS"),
-        ("io_uring_setup:EPERM", "io_uring_setup answers EPERM: a seccomp filter"),
-        ("io_uring_setup:ENOMEM", "io_uring_setup answers ENOMEM"),
-        ("io_uring_register:EPERM", "io_uring_register: "),
-        ("io_uring_enter:ENOSYS", "io_uring_enter: "),
+        (Filter(SETUP, Errno::NOSYS), "io_uring_setup answers ENOSYS"),
+        (Filter(SETUP, Errno::PERM), "io_uring_setup answers EPERM: a seccomp filter"),
+        (Filter(SETUP, Errno::NOMEM), "io_uring_setup answers ENOMEM"),
+        (Filter(REGISTER, Errno::PERM), "io_uring_register: "),
+        (Filter(ENTER, Errno::NOSYS), "io_uring_enter: "),
     ] {
-        let home = Home::new(&filter.replace(':', "-"));
-        let told = told(&command(&home, &["version", "--verbose"], Some(filter)).output().unwrap());
-        assert!(told.contains(&format!("driver    blocking, because {reason}")), "{filter}: {told}");
+        let home = Home::new(&format!("no-ring-{}-{}", filter.0, filter.1.raw_os_error()));
+        let output = filter.around(|| command(&home, &["version", "--verbose"]).output().unwrap());
+        let told = told(&output);
+        assert!(told.contains(&format!("driver    blocking, because {reason}")), "{filter:?}: {told}");
 
-        let mut daemon = Daemon::start(&home, &[], Some(filter));
+        let mut daemon = filter.around(|| Daemon::start(&home, &[]));
         assert!(daemon.line.contains(&format!("the driver blocking, because {reason}")), "{}", daemon.line);
         assert_serves(&home);
         assert!(daemon.stop());
 
-        let refused = command(&home, &["--driver", "uring"], Some(filter)).output().unwrap();
+        let refused = filter.around(|| command(&home, &["--driver", "uring"]).output().unwrap());
         assert_eq!(refused.status.code(), Some(1));
         let words = String::from_utf8(refused.stderr).unwrap();
-        assert!(words.contains(&format!("--driver uring cannot be had: {reason}")), "{filter}: {words}");
+        assert!(words.contains(&format!("--driver uring cannot be had: {reason}")), "{filter:?}: {words}");
         assert!(!home.0.join("run/9p/agents").exists(), "nothing is posted");
     }
 }
@@ -220,7 +224,7 @@ fn each_driver_serves_when_wished_for() {
             return;
         }
         let home = Home::new(wish);
-        let mut daemon = Daemon::start(&home, &["--driver", wish], None);
+        let mut daemon = Daemon::start(&home, &["--driver", wish]);
         assert!(daemon.line.contains(shown), "{}", daemon.line);
         assert_serves(&home);
         assert!(daemon.stop());
@@ -231,7 +235,8 @@ fn each_driver_serves_when_wished_for() {
 fn files_are_served_where_openat2_is_forbidden() {
     for driver in ["auto", "blocking"] {
         let home = Home::new(&format!("openat2-{driver}"));
-        let mut daemon = Daemon::start(&home, &["--driver", driver], Some("openat2:EPERM"));
+        let filter = Filter(OPENAT2, Errno::PERM);
+        let mut daemon = filter.around(|| Daemon::start(&home, &["--driver", driver]));
         assert!(daemon.line.contains("name by name"), "{}", daemon.line);
         assert_serves(&home);
         assert!(daemon.stop());
@@ -240,9 +245,9 @@ fn files_are_served_where_openat2_is_forbidden() {
 
 /// Has the posted daemon read and list.
 fn assert_serves(home: &Home) {
-    let read = command(home, &["cat", "/hermes/files/file"], None).output().unwrap();
+    let read = command(home, &["cat", "/hermes/files/file"]).output().unwrap();
     assert_eq!(read.stdout.len(), FILE, "{}", String::from_utf8_lossy(&read.stderr));
-    let listed = told(&command(home, &["ls", "/hermes/files"], None).output().unwrap());
+    let listed = told(&command(home, &["ls", "/hermes/files"]).output().unwrap());
     assert_eq!(listed.lines().count(), 21, "{listed}");
 }
 
@@ -251,27 +256,43 @@ fn told(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// The program, with a home of its own; and behind a filter, if there is one.
-fn command(home: &Home, arguments: &[&str], filter: Option<&str>) -> Command {
-    let program = env!("CARGO_BIN_EXE_9agents");
-    let mut command = match filter {
-        None => Command::new(program),
-        Some(filter) => {
-            let mut command = Command::new(std::env::current_exe().unwrap());
-            command.args(["--ignored", "--exact", "--nocapture", "--quiet", "role::filtered"]);
-            command.env("FILTER", filter).env("PROGRAM", program).env("ARGUMENTS", arguments.join("\n"));
-            command
-        }
-    };
-    if filter.is_none() {
-        command.args(arguments);
-    }
-    command.env("HOME", &home.0).env("XDG_RUNTIME_DIR", home.0.join("run"));
+/// The program, with a home of its own.
+fn command(home: &Home, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_9agents"));
+    command.args(arguments).env("HOME", &home.0).env("XDG_RUNTIME_DIR", home.0.join("run"));
     for variable in ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "HERMES_HOME", "LISTEN_PID", "LISTEN_FDS"] {
         command.env_remove(variable);
     }
     command
 }
+
+/// A seccomp filter that answers one system call with an error. The numbers of these calls are the same on every
+/// architecture.
+#[derive(Copy, Clone, Debug)]
+struct Filter(i64, Errno);
+
+impl Filter {
+    /// Does something on a thread behind the filter. A child that it starts is behind it, too.
+    fn around<T: Send>(self, action: impl FnOnce() -> T + Send) -> T {
+        let filter = SeccompFilter::new(
+            BTreeMap::from([(self.0, Vec::new())]),
+            SeccompAction::Allow,
+            SeccompAction::Errno(self.1.raw_os_error().cast_unsigned()),
+            std::env::consts::ARCH.try_into().unwrap(),
+        );
+        let program: BpfProgram = filter.unwrap().try_into().unwrap();
+        let filtered = || {
+            seccompiler::apply_filter(&program).unwrap();
+            action()
+        };
+        thread::scope(|scope| scope.spawn(filtered).join().unwrap())
+    }
+}
+
+const OPENAT2: i64 = 437;
+const SETUP: i64 = 425;
+const ENTER: i64 = 426;
+const REGISTER: i64 = 427;
 
 /// The program as a daemon.
 struct Daemon {
@@ -281,8 +302,8 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(home: &Home, arguments: &[&str], filter: Option<&str>) -> Self {
-        let mut child = command(home, arguments, filter).stderr(Stdio::piped()).spawn().unwrap();
+    fn start(home: &Home, arguments: &[&str]) -> Self {
+        let mut child = command(home, arguments).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         while !line.contains("serving with") {
@@ -319,46 +340,4 @@ impl Drop for Daemon {
 
 fn seconds(variable: &str, default: f64) -> f64 {
     std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
-
-mod role {
-    use std::collections::BTreeMap;
-    use std::os::unix::process::CommandExt;
-
-    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
-
-    use super::*;
-
-    /// Becomes a program behind a filter that answers one system call with an error.
-    #[test]
-    #[ignore = "played by another test"]
-    fn filtered() {
-        let filter = std::env::var("FILTER").unwrap();
-        let (call, errno) = filter.split_once(':').unwrap();
-        // The numbers are the same on every architecture.
-        let call = match call {
-            "io_uring_setup" => 425,
-            "io_uring_enter" => 426,
-            "io_uring_register" => 427,
-            "openat2" => 437,
-            other => panic!("{other}"),
-        };
-        let errno = match errno {
-            "EPERM" => 1,
-            "ENOMEM" => 12,
-            "ENOSYS" => 38,
-            other => panic!("{other}"),
-        };
-        let filter = SeccompFilter::new(
-            BTreeMap::from([(call, Vec::new())]),
-            SeccompAction::Allow,
-            SeccompAction::Errno(errno),
-            std::env::consts::ARCH.try_into().unwrap(),
-        );
-        let program: BpfProgram = filter.unwrap().try_into().unwrap();
-        seccompiler::apply_filter(&program).unwrap();
-        let arguments = std::env::var("ARGUMENTS").unwrap();
-        let mut command = Command::new(std::env::var_os("PROGRAM").unwrap());
-        panic!("{}", command.args(arguments.lines()).exec());
-    }
 }

@@ -132,7 +132,8 @@ impl<K: Kinds> Connection<K> {
             while let Some(step) = self.life.next(self.wants(turn)) {
                 match step {
                     Step::Read => self.read(desk),
-                    Step::Write => again |= self.write(desk, alone) && turn == Turn::Flush,
+                    // What is written makes place, and may have been all that the session waited for.
+                    Step::Write => again |= self.write(desk, alone),
                     Step::Watch => {
                         let source = Source::Shared(Rc::clone(&self.input));
                         desk.ring.poll(Who::Watching(self.id), &source, PollFlags::empty());
