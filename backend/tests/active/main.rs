@@ -10,4 +10,5 @@ mod dsh;
 mod hermes;
 mod omp;
 mod process;
+mod races;
 mod world;
