@@ -1,7 +1,5 @@
 //! `chat/`: messages by name, live, from their transcript.
 
-use std::fs;
-
 use proto::Refusal;
 
 use crate::client::Client;
@@ -103,7 +101,7 @@ fn an_open_message_is_of_the_transcript_its_path_names_now() {
     assert_eq!(client.read(&open).unwrap(), "ten\n");
     // By a file of its own.
     world.write(&format!("{}.new", script()), &(user("longer") + &user("and longer")));
-    fs::rename(world.path(&format!("{}.new", script())), world.path(&script())).unwrap();
+    world.rename(&format!("{}.new", script()), &script());
     client.now.mono_ns += 1_000_000_000;
     assert_eq!(client.read(&open).unwrap(), "and longer\n");
     // Shorter: there is no such message.
@@ -162,7 +160,7 @@ fn a_fork_tells_the_compressed_base_it_continues() {
     );
     let own = format!("{DAY}/rollout-2026-07-14T20-21-37-{THREAD}.jsonl");
     world.write(&own, &(meta(THREAD, &from) + &said("and on")));
-    let held = (20, world.path(&own).display().to_string());
+    let held = (20, world.path(&own));
     world.run(&Proc { fds: vec![held], ..Proc::new(40, "codex") });
     let mut client = world.client();
     let chat = "active/codex/40/chat";
@@ -172,9 +170,7 @@ fn a_fork_tells_the_compressed_base_it_continues() {
     world.append(&own, &said("further"));
     assert_eq!(client.cat(&format!("{chat}/00000002-user")).unwrap(), "further\n");
     // Archived, it is still found.
-    fs::create_dir_all(world.path("codex/archived_sessions")).unwrap();
-    fs::rename(world.path(&format!("{DAY}/{name}")), world.path(&format!("codex/archived_sessions/{name}")))
-        .unwrap();
+    world.rename(&format!("{DAY}/{name}"), &format!("codex/archived_sessions/{name}"));
     assert_eq!(world.client().cat(&format!("{chat}/00000000-user")).unwrap(), "from the base\n");
     // And when it is gone, its words are, and the thread's own are not.
     world.remove(&format!("codex/archived_sessions/{name}"));

@@ -11,4 +11,5 @@ mod hermes;
 mod omp;
 mod process;
 mod races;
+mod samples;
 mod world;

@@ -223,6 +223,7 @@ impl World {
     }
 
     pub(crate) fn rename(&self, from: &str, to: &str) {
+        self.make_dirs(to);
         let (from, to) = (self.path(from), self.path(to));
         match self {
             Self::Files(_) => fs::rename(from, to).unwrap(),

@@ -1,5 +1,6 @@
 //! What a transcript says about its session: title, model, and whether it was begun by `/clear`.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use memchr::memmem;
@@ -70,7 +71,7 @@ pub(super) fn begins_with_clear(scene: &Scene<'_>, rel: &Rel) -> bool {
     .is_some()
 }
 
-/// The head of what a person typed; `None` for all other records, and for commands, which say nothing of a session.
+/// The head of what a person typed; `None` for all other records, and for the command that began the session.
 fn prompt(record: &Value) -> Option<String> {
     let flag = |name| at(record, &[name]) == Some(&Value::Bool(true));
     if !is(record, "user") || flag("isMeta") || flag("isCompactSummary") || flag("isSidechain") {
@@ -87,7 +88,26 @@ fn prompt(record: &Value) -> Option<String> {
         return None;
     }
     let said = spoken(record).find(|text| !text.trim().is_empty())?;
-    if INJECTED.iter().any(|prefix| said.starts_with(prefix)) { None } else { headline(said) }
+    if INJECTED.iter().any(|prefix| said.starts_with(prefix)) || said.contains(CLEAR) {
+        return None;
+    }
+    headline(&as_typed(said))
+}
+
+/// A prompt as it was typed: commands are kept in parts, each between marks.
+fn as_typed(said: &str) -> Cow<'_, str> {
+    let part = |name: &str| {
+        let (_, rest) = said.split_once(&format!("<{name}>"))?;
+        rest.split_once(&format!("</{name}>")).map(|(part, _)| part.trim())
+    };
+    if !said.starts_with('<') {
+        return said.into();
+    }
+    match (part("command-name"), part("bash-input")) {
+        (Some(command), _) => format!("{command} {}", part("command-args").unwrap_or_default()).into(),
+        (None, Some(command)) => format!("!{command}").into(),
+        (None, None) => said.into(),
+    }
 }
 
 /// The texts of a record that has a message: its content, or each text block of it.
@@ -106,8 +126,8 @@ const INJECTED: &[&str] = &[
     "<system-reminder>",
     "<task-notification>",
     "<local-command-",
-    "<bash-",
-    "<command-",
+    "<bash-stdout>",
+    "<bash-stderr>",
     "<teammate-message",
     "<user-prompt-submit-hook>",
     "Caveat: The messages below",
@@ -140,7 +160,13 @@ mod tests {
                 r#"{"type":"user","message":{"content":[{"type":"tool_result"},{"type":"text","text":"x"}]}}"#,
                 None,
             ),
-            (r#"{"type":"user","message":{"content":"<command-name>/model</command-name>"}}"#, None),
+            (r#"{"type":"user","message":{"content":"<command-name>/clear</command-name>"}}"#, None),
+            (
+                r#"{"type":"user","message":{"content":"<command-message>goal</command-message>\n<command-name>/goal</command-name>\n<command-args>mend it</command-args>"}}"#,
+                Some("/goal mend it"),
+            ),
+            (r#"{"type":"user","message":{"content":"<bash-input>ls</bash-input>"}}"#, Some("!ls")),
+            (r#"{"type":"user","message":{"content":"<bash-stdout>x</bash-stdout>"}}"#, None),
             (r#"{"type":"user","message":{"content":"<task-notification>x"}}"#, None),
             (r#"{"type":"user","message":{"content":null}}"#, None),
             (r#"{"type":"assistant","message":{"content":"hi"}}"#, None),
