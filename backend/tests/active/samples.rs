@@ -152,7 +152,9 @@ fn pi(records: &[Value]) -> Option<Expected> {
     let title = of_role("user")
         .find_map(|record| said(&record["message"]["content"]))
         .map(|said| first_line(&said))?;
-    let model =
-        of_role("assistant").filter_map(|record| text(record, "/message/model")).last().unwrap_or_default();
+    let model = of_role("assistant")
+        .filter_map(|record| text(record, "/message/model"))
+        .next_back()
+        .unwrap_or_default();
     Some(Expected { session, title, model })
 }
