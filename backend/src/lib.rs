@@ -4,6 +4,8 @@ mod active;
 mod agents;
 mod budget;
 pub mod chat;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod harness;
 pub mod host;
 mod listing;

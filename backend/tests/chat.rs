@@ -6,10 +6,11 @@ mod chat_naive;
 mod chat_worlds;
 
 use backend::chat::render::{Read, Reader};
-use backend::chat::{Builder, Format};
+use backend::chat::{Builder, Format, Source};
 use chat_naive::Message;
 use chat_worlds::{Transcript, transcript};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 
 #[test]
 fn recordings_are_told_as_the_oracle_tells_them() {
@@ -86,6 +87,115 @@ proptest! {
             }
         }
     }
+}
+
+/// Blocks are read 256 KiB at a time: a line may be longer, and its strings, escapes and numbers cut anywhere.
+#[test]
+fn lines_longer_than_a_block_are_told_the_same() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    for turn in 0..30 {
+        let Transcript { format, bytes } = transcript().new_tree(&mut runner).unwrap().current();
+        let filler = ["word ", "\\n", "\\ud83d\\ude00", "\u{e9}\u{1f600}", "\\\\ \\\""][turn % 5]
+            .repeat(60_000 + turn * 777);
+        let mut long = Vec::new();
+        let mut rest = &bytes[..];
+        while let Some(at) = memchr::memmem::find(rest, b"hello") {
+            long.extend_from_slice(&rest[..at]);
+            if long.len() < 4_000_000 {
+                long.extend_from_slice(filler.as_bytes());
+            }
+            rest = &rest[at + 5..];
+        }
+        long.extend_from_slice(rest);
+        assert_eq!(told(format, &long), oracle(format, &long));
+        let mut grown = Builder::new(format, &[]);
+        for cut in (0..long.len()).step_by(190_000).chain([long.len()]) {
+            while !grown.step(&&long[..cut], cut as u64, 1).unwrap() {}
+        }
+        assert!(grown.equals(&built(format, &long)));
+    }
+}
+
+/// A chat of more messages than 18 bits count: what it takes, ids of calls and records included.
+#[test]
+fn a_message_takes_forty_bytes_at_most() {
+    for count in [1000, 230_000, 300_000] {
+        let mut bytes = Vec::new();
+        for at in 0..count {
+            let line = match at % 4 {
+                0 => format!(r#""user","message":{{"content":"prompt {at}"}}"#),
+                1 => format!(r#""assistant","message":{{"content":[{{"type":"text","text":"{at}"}}]}}"#),
+                2 => format!(
+                    r#""assistant","message":{{"content":[{{"type":"tool_use","id":"{at}","name":"Bash","input":{{"n":{at}}}}}]}}"#
+                ),
+                _ => format!(
+                    r#""user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{}","content":[{{"type":"text","text":"x"}},{{"type":"image"}}]}}]}}"#,
+                    at - 1
+                ),
+            };
+            let second = at / 7 % 60;
+            let line = format!(
+                "{{\"uuid\":\"u-{at}\",\"timestamp\":\"2026-11-02T10:00:{second:02}.{:03}Z\",\"type\":{line}}}\n",
+                at % 1000
+            );
+            bytes.extend_from_slice(line.as_bytes());
+        }
+        let builder = built(Format::Claude, &bytes);
+        assert_eq!(builder.index().len(), count);
+        let fixed = 10_000;
+        let each = (builder.memory() - fixed.min(builder.memory())) as f64 / f64::from(count);
+        println!("{count} messages: {each:.1} bytes each, {} in all", builder.memory());
+        assert!(each <= 40.0, "{each} bytes");
+        let last = builder.index().entry(count - 1).unwrap();
+        assert_eq!(text(&mut Reader::new(&last), &bytes, 100), b"x\n[image]\n");
+    }
+}
+
+/// One line of 64 MB takes the memory of a block and is read in bounded steps.
+#[test]
+fn a_huge_line_takes_little_memory_and_bounded_steps() {
+    struct Huge {
+        front: Vec<u8>,
+        length: u64,
+        most: std::sync::atomic::AtomicUsize,
+    }
+    const UNIT: &[u8] = b"a line\\n";
+    const BACK: &[u8] = b"\"}}\n";
+    impl Source for Huge {
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, rustix::io::Errno> {
+            self.most.fetch_max(buf.len(), std::sync::atomic::Ordering::Relaxed);
+            let (front, text) = (self.front.len() as u64, self.front.len() as u64 + self.length);
+            let end = text + BACK.len() as u64;
+            for (at, byte) in (offset..end).zip(buf.iter_mut()) {
+                *byte = match at {
+                    at if at < front => self.front[at as usize],
+                    at if at < text => UNIT[((at - front) % UNIT.len() as u64) as usize],
+                    at => BACK[(at - text) as usize],
+                };
+            }
+            Ok(buf.len().min(end.saturating_sub(offset) as usize))
+        }
+    }
+    let front = b"{\"type\":\"user\",\"message\":{\"content\":\"".to_vec();
+    let length = (64 << 20) / UNIT.len() as u64 * UNIT.len() as u64;
+    let huge = Huge { length, most: 0.into(), front };
+    let end = huge.front.len() as u64 + length + BACK.len() as u64;
+    let mut builder = Builder::new(Format::Claude, &[]);
+    let mut steps = 0;
+    while !builder.step(&huge, end, 4 << 20).unwrap() {
+        steps += 1;
+        assert!(builder.memory() < 20_000, "{}", builder.memory());
+    }
+    assert_eq!(steps, 16);
+    assert!(huge.most.load(std::sync::atomic::Ordering::Relaxed) <= 1 << 20);
+    let entry = builder.index().entry(0).unwrap();
+    assert_eq!(entry.length(), length / UNIT.len() as u64 * 7);
+    // The end of it is not reached in one read, and then without going back.
+    let (mut reader, mut buf, mut again) = (Reader::new(&entry), [0; 14], 0);
+    while reader.read(&huge, entry.length() - 14, &mut buf, 4 << 20).unwrap() == Read::Again {
+        again += 1;
+    }
+    assert_eq!((&buf, again), (b"a line\na line\n", 15));
 }
 
 fn names(builder: &Builder) -> Vec<(String, u64, u32)> {
