@@ -42,6 +42,26 @@ fn recordings_are_told_as_the_oracle_tells_them() {
     assert!(compared > 0, "{samples:?} holds no recordings");
 }
 
+/// What the documentation of the module shows is what is told.
+#[test]
+fn the_sample_in_the_documentation_is_true() {
+    let mut sample = String::from(include_str!("chat_sample/head.md"));
+    for (format, name, bytes) in [
+        (Format::Claude, "Claude Code", &include_bytes!("chat_sample/claude.jsonl")[..]),
+        (Format::Codex, "Codex", &include_bytes!("chat_sample/codex.jsonl")[..]),
+    ] {
+        sample += &format!("\n{name}:\n\n```text\n");
+        for (id, message) in told(format, bytes).iter().enumerate() {
+            sample += &format!("==> {id:08}-{} <==\n{}", message.kind, message.text);
+        }
+        sample += "```\n";
+    }
+    if std::env::var_os("NINEAGENTS_BLESS").is_some() {
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/chat/sample.md"), &sample).unwrap();
+    }
+    assert_eq!(include_str!("../src/chat/sample.md"), sample, "NINEAGENTS_BLESS=1 writes it anew");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 

@@ -5,6 +5,8 @@
 //!
 //! A transcript is read once, in bounded steps, into an [`Index`] of positions ([`Builder`]); what is appended later is
 //! read when somebody asks. A message is rendered from the file each time it is read ([`render`]).
+//!
+#![doc = include_str!("sample.md")]
 
 pub mod build;
 pub mod compressed;

@@ -22,19 +22,20 @@ pub(crate) enum Escape {
 /// U+FFFD.
 pub(crate) fn escape(bytes: &[u8], more: bool) -> Escape {
     let Some(&letter) = bytes.get(1) else { return Escape::Cut };
-    let simple = match letter {
-        b'n' => '\n',
-        b'"' => '"',
-        b'\\' => '\\',
-        b'/' => '/',
-        b't' => '\t',
-        b'r' => '\r',
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        b'u' => return unicode(bytes, more),
-        _ => return Escape::Invalid,
-    };
-    Escape::Char(simple, 2)
+    match simple(letter) {
+        Some(byte) => Escape::Char(char::from(byte), 2),
+        None if letter == b'u' => unicode(bytes, more),
+        None => Escape::Invalid,
+    }
+}
+
+/// The character that a backslash and this letter stand for.
+#[inline]
+pub(crate) const fn simple(letter: u8) -> Option<u8> {
+    match SIMPLE[letter as usize] {
+        0 => None,
+        byte => Some(byte),
+    }
 }
 
 fn unicode(bytes: &[u8], more: bool) -> Escape {
@@ -169,6 +170,19 @@ pub(crate) fn character(raw: &[u8], spelling: Spelling, more: bool) -> Option<(c
     valid.chars().next().map(|char| (char, char.len_utf8()))
 }
 
+/// What each letter stands for behind a backslash; 0 for nothing.
+const SIMPLE: [u8; 256] = {
+    let mut table = [0; 256];
+    table[b'n' as usize] = b'\n';
+    table[b'"' as usize] = b'"';
+    table[b'\\' as usize] = b'\\';
+    table[b'/' as usize] = b'/';
+    table[b't' as usize] = b'\t';
+    table[b'r' as usize] = b'\r';
+    table[b'b' as usize] = 8;
+    table[b'f' as usize] = 12;
+    table
+};
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 #[cfg(test)]
