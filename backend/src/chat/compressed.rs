@@ -3,7 +3,7 @@
 //! Owns: the decoder, and how far it has come. Must not know: what is in the file.
 //!
 //! A compressed file can only be read from its front. One decoder is kept where the last read ended, so that reading on
-//! costs what is read; an offset further back begins anew. A read decodes [`STEP`] bytes at most on the way to its
+//! costs what is read; an offset further back begins anew. A read decodes 4 MiB at most on the way to its
 //! offset and then asks to be asked again, so that no request waits for a whole file.
 
 use std::sync::{Mutex, PoisonError};
