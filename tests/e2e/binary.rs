@@ -11,14 +11,31 @@ use std::time::SystemTime;
 
 /// A command that runs the program with nothing in its environment.
 pub(crate) fn program() -> Command {
-    let mut command = Command::new(&*BINARY);
+    let mut command = Command::new(path());
     command.env_clear().env("TZ", "UTC");
     command
 }
 
+/// Where the program is.
+pub(crate) fn path() -> &'static Path {
+    &BINARY
+}
+
+/// The same command, run by a shell that first does something to itself. That may end in variables to set.
+pub(crate) fn given(command: &Command, first: &str) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell
+        .arg("-c")
+        .arg(format!("{first} exec \"$0\" \"$@\""))
+        .arg(command.get_program())
+        .args(command.get_args());
+    shell
+}
+
 /// Whether it was built for use, not for debugging.
 pub(crate) fn is_release() -> bool {
-    BINARY.components().any(|part| part.as_os_str() == "release")
+    path().components().any(|part| part.as_os_str() == "release")
 }
 
 /// Where the program is: what `NINEAGENTS_BIN` says, else what was built with this test.

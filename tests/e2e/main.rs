@@ -7,11 +7,17 @@ use std::io::Write;
 
 mod binary;
 mod daemon;
+mod files;
+mod hammer;
 mod home;
+mod live;
 mod memory;
 mod plan9;
 mod posting;
+mod readme;
+mod storm;
 mod streams;
+mod users;
 mod wire;
 
 /// Says something past the test runner, which keeps what a passing test prints.

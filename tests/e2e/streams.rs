@@ -1,16 +1,16 @@
 //! Every way in but the posted name: descriptors the server was started with, and TCP.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use proto::Dialect;
 use rustix::process::Signal;
 use tests::check::Client;
 
+use crate::binary::given;
 use crate::daemon::{Daemon, attached, client};
 use crate::home::Home;
 use crate::wire::Line;
@@ -179,16 +179,6 @@ fn expect_one_session(home: &Home, mut daemon: Daemon, line: Line) {
 
 fn of(line: Line) -> Client {
     attached(Client::new(Box::new(line), Dialect::Plain))
-}
-
-/// The same command, run by a shell that first does something to its descriptors. That may end in variables to set. (A command
-/// keeps the descriptors it gives until it is dropped.)
-fn given(command: &Command, first: &str) -> Command {
-    let mut shell = Command::new("/bin/sh");
-    shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    shell.arg("-c").arg(format!("{first} exec \"$0\" \"$@\"")).arg(command.get_program());
-    shell.args(command.get_args().map(OsStr::to_owned));
-    shell
 }
 
 /// Of `/proc/PID/fdinfo`, proc_pid_fdinfo(5).

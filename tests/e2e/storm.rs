@@ -1,0 +1,187 @@
+//! Peers that mean harm or know no better, many at once: memory stays bounded, others are served, and the log tells.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use proto::{Dialect, NOFID, NOTAG, OREAD, Tmessage};
+use tests::check::{ROOT, encode, pack};
+use tests::rig::{Received, Wire};
+use tests::world::fill;
+
+use crate::binary::given;
+use crate::daemon::{Daemon, PATIENCE, client};
+use crate::home::Home;
+use crate::tell;
+use crate::wire::Line;
+
+#[test]
+fn noise_on_a_thousand_connections_hurts_nobody() {
+    let home = furnished();
+    let posted = home.posted("agents");
+    let daemon = Daemon::start(&mut home.command(&[]));
+    let idle = daemon.memory_kib("VmRSS");
+    let slowest = beside(&posted, || {
+        for seed in 0..1000 {
+            let mut line = Line::unix(&posted);
+            if seed % 2 == 0 {
+                line.send(&version(64 * 1024), SHORT);
+            }
+            let mut noise = vec![0; 64 * 1024];
+            fill(seed, 0, &mut noise);
+            // What is not taken was refused.
+            line.send(&noise, SHORT);
+            while let Received::Bytes(_) = line.receive(Duration::from_millis(1)) {}
+        }
+    });
+    report("noise", &daemon, idle, slowest);
+}
+
+#[test]
+fn peers_that_stall_and_peers_that_do_not_read_are_let_go_in_time() {
+    let home = furnished();
+    let posted = home.posted("agents");
+    let daemon = Daemon::start(&mut home.command(&[]));
+    let idle = daemon.memory_kib("VmRSS");
+    let slowest = beside(&posted, || {
+        let silent: Vec<_> = (0..20).map(|_| Line::unix(&posted)).collect();
+        let half: Vec<_> = (0..20)
+            .map(|at| {
+                let mut line = Line::unix(&posted);
+                line.send(&version(8192)[..at], SHORT);
+                line
+            })
+            .collect();
+        let mut deaf: Vec<_> = (0..40).map(|_| deaf(&posted)).collect();
+        let start = Instant::now();
+        for mut line in silent.into_iter().chain(half) {
+            assert_eq!(line.receive(HANDSHAKE + SLACK), Received::Closed, "no version, no connection");
+        }
+        let handshake = start.elapsed();
+        assert!(handshake > HANDSHAKE / 2, "a peer has time: {handshake:?}");
+        daemon.await_line("closed a connection that agreed on no version in time");
+        report("deaf peers", &daemon, idle, Duration::ZERO);
+        daemon.await_line("closed a connection that left its replies unread");
+        // Those that still read nothing find the end behind what was sent before.
+        let line = deaf.last_mut().expect("some");
+        while line.receive(UNREAD + SLACK) != Received::Closed {}
+    });
+    report("stalled and deaf peers", &daemon, idle, slowest);
+}
+
+#[test]
+fn connections_beyond_the_limit_are_closed_and_told_of() {
+    let home = furnished();
+    let posted = home.posted("agents");
+    let daemon = Daemon::start(&mut home.command(&[]));
+    let idle = daemon.memory_kib("VmRSS");
+    let slowest = beside(&posted, || {
+        let mut crowd: Vec<_> = (0..300).map(|_| Line::unix(&posted)).collect();
+        daemon.await_line("refused a connection: the limit is 256 connections");
+        let served = crowd.iter_mut().map(greet).filter(|served| *served).count();
+        // The one beside counts, too.
+        assert_eq!(served, 256 - 1);
+    });
+    report("300 connections", &daemon, idle, slowest);
+    client(&posted, Dialect::Plain).expect_alive();
+}
+
+#[test]
+fn a_server_without_descriptors_says_so_and_recovers() {
+    let home = furnished();
+    let posted = home.posted("agents");
+    let daemon = Daemon::start(&mut given(&home.command(&[]), "ulimit -n 48;"));
+    let idle = daemon.memory_kib("VmRSS");
+    let slowest = beside(&posted, || {
+        let mut crowd: Vec<_> = (0..100).map(|_| Line::unix(&posted)).collect();
+        daemon.await_line("no descriptor is free");
+        let served = crowd.iter_mut().map(greet).filter(|served| *served).count();
+        assert!((1..48).contains(&served), "{served} with 48 descriptors");
+    });
+    report("48 descriptors", &daemon, idle, slowest);
+    let mut client = client(&posted, Dialect::Plain);
+    assert_eq!(client.contents("hermes/logs/agent.log"), b"started\n");
+}
+
+/// A home with something large.
+fn furnished() -> Home {
+    let mut home = Home::furnished();
+    home.serve(".hermes/long", "/hermes/long", &vec![b'x'; 1 << 20]);
+    home
+}
+
+/// Acts while another client goes on as always; yields how long that one had to wait at most.
+fn beside(socket: &Path, act: impl FnOnce()) -> Duration {
+    let mut bystander = client(socket, Dialect::Linux);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let work = scope.spawn(|| {
+            let mut slowest = Duration::ZERO;
+            while !done.load(Ordering::SeqCst) {
+                let start = Instant::now();
+                // Without a free descriptor a read may be refused, in words.
+                if let Ok(fid) = bystander.try_go("hermes/logs/agent.log") {
+                    if bystander.open(fid).is_ok() {
+                        assert!(bystander.read(fid, 0, 100).is_ok_and(|bytes| bytes == b"started\n"));
+                    }
+                    bystander.clunk(fid).expect("a bound fid is clunked");
+                }
+                slowest = slowest.max(start.elapsed());
+                thread::sleep(Duration::from_millis(1));
+            }
+            slowest
+        });
+        // Whatever comes of it, the other is to end.
+        let acted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        done.store(true, Ordering::SeqCst);
+        let slowest = work.join().expect("it is served");
+        acted.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        slowest
+    })
+}
+
+fn report(what: &str, daemon: &Daemon, idle: u64, slowest: Duration) {
+    let (most, now) = (daemon.memory_kib("VmHWM"), daemon.memory_kib("VmRSS"));
+    tell(&format!("storm, {what}: {idle} KiB before, {most} KiB at most, {now} KiB after; others waited {slowest:.1?} at most"));
+    assert!(most < idle + GROWTH_KIB_MAX, "{most} KiB");
+    assert!(slowest < SLACK, "others waited {slowest:?}");
+}
+
+/// A client that asks for much and reads none of it.
+fn deaf(socket: &Path) -> Line {
+    let mut space = Vec::new();
+    let names = pack(&["hermes", "long"], &mut space);
+    let requests = [
+        Tmessage::Attach { fid: ROOT, afid: NOFID, uname: b"", aname: b"", n_uname: None },
+        Tmessage::Walk { fid: ROOT, newfid: 1, names },
+        Tmessage::Open { fid: 1, mode: OREAD },
+    ];
+    let reads = (0..200).map(|_| Tmessage::Read { fid: 1, offset: 0, count: 250_000 });
+    let requests = (1..).zip(requests.into_iter().chain(reads));
+    let bytes = requests.flat_map(|(tag, request)| encode(Dialect::Plain, tag, &request));
+    let bytes: Vec<u8> = version(256 * 1024).into_iter().chain(bytes).collect();
+    let mut line = Line::unix(socket);
+    line.send(&bytes, SHORT);
+    line
+}
+
+/// Agrees on a version; `false` if the server has closed.
+fn greet(line: &mut Line) -> bool {
+    line.send(&version(8192), SHORT);
+    matches!(line.receive(PATIENCE), Received::Bytes(_))
+}
+
+fn version(msize: u32) -> Vec<u8> {
+    encode(Dialect::Plain, NOTAG, &Tmessage::Version { msize, version: b"9P2000" })
+}
+
+/// How long a peer is asked to take what it may not want.
+const SHORT: Duration = Duration::from_millis(500);
+/// How long the server waits for a version, and for replies to be read.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+const UNREAD: Duration = Duration::from_secs(30);
+/// What a busy machine may add.
+const SLACK: Duration = Duration::from_secs(20);
+/// What replies of all connections may take (64 MiB), and half as much for everything else.
+const GROWTH_KIB_MAX: u64 = 96 * 1024;
