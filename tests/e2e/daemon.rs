@@ -82,6 +82,16 @@ impl Daemon {
         line.unwrap_or_else(|| panic!("it never said `{part}`; it said:\n{}", self.log.text()))
     }
 
+    /// Waits until it has said something so often.
+    #[track_caller]
+    pub(crate) fn await_lines(&self, part: &str, count: usize) {
+        let start = Instant::now();
+        while self.log().lines().filter(|line| line.contains(part)).count() < count {
+            assert!(start.elapsed() < 2 * PATIENCE, "it did not say `{part}` {count} times:\n{}", self.log());
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Where it listens on TCP with this address.
     #[track_caller]
     pub(crate) fn tcp(&self, ip: &str) -> SocketAddr {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use proto::{Dialect, NOFID, NOTAG, OREAD, Tmessage};
 use tests::check::{ROOT, encode, pack};
+use tests::fitness::skip;
 use tests::rig::{Received, Wire};
 use tests::world::fill;
 
@@ -18,90 +19,110 @@ use crate::wire::Line;
 
 #[test]
 fn noise_on_a_thousand_connections_hurts_nobody() {
-    let home = furnished();
-    let posted = home.posted("agents");
-    let daemon = Daemon::start(&mut home.command(&[]));
-    let idle = daemon.memory_kib("VmRSS");
-    let slowest = beside(&posted, || {
-        for seed in 0..1000 {
-            let mut line = Line::unix(&posted);
-            if seed % 2 == 0 {
-                line.send(&version(64 * 1024), SHORT);
+    on_each_driver(|driver| {
+        let home = furnished();
+        let posted = home.posted("agents");
+        let daemon = Daemon::start(&mut home.command(&["--driver", driver]));
+        let idle = daemon.memory_kib("VmRSS");
+        let slowest = beside(&posted, || {
+            for seed in 0..1000 {
+                let mut line = Line::unix(&posted);
+                if seed % 2 == 0 {
+                    line.send(&version(64 * 1024), SHORT);
+                }
+                let mut noise = vec![0; 64 * 1024];
+                fill(seed, 0, &mut noise);
+                // What is not taken was refused.
+                line.send(&noise, SHORT);
+                while let Received::Bytes(_) = line.receive(Duration::from_millis(1)) {}
             }
-            let mut noise = vec![0; 64 * 1024];
-            fill(seed, 0, &mut noise);
-            // What is not taken was refused.
-            line.send(&noise, SHORT);
-            while let Received::Bytes(_) = line.receive(Duration::from_millis(1)) {}
-        }
+        });
+        report(&format!("noise, {driver}"), &daemon, idle, slowest);
     });
-    report("noise", &daemon, idle, slowest);
 }
 
 #[test]
 fn peers_that_stall_and_peers_that_do_not_read_are_let_go_in_time() {
-    let home = furnished();
-    let posted = home.posted("agents");
-    let daemon = Daemon::start(&mut home.command(&[]));
-    let idle = daemon.memory_kib("VmRSS");
-    let slowest = beside(&posted, || {
-        let silent: Vec<_> = (0..20).map(|_| Line::unix(&posted)).collect();
-        let half: Vec<_> = (0..20)
-            .map(|at| {
-                let mut line = Line::unix(&posted);
-                line.send(&version(8192)[..at], SHORT);
-                line
-            })
-            .collect();
-        let mut deaf: Vec<_> = (0..40).map(|_| deaf(&posted)).collect();
-        let start = Instant::now();
-        for mut line in silent.into_iter().chain(half) {
-            assert_eq!(line.receive(HANDSHAKE + SLACK), Received::Closed, "no version, no connection");
-        }
-        let handshake = start.elapsed();
-        assert!(handshake > HANDSHAKE / 2, "a peer has time: {handshake:?}");
-        daemon.await_line("closed a connection that agreed on no version in time");
-        report("deaf peers", &daemon, idle, Duration::ZERO);
-        daemon.await_line("closed a connection that left its replies unread");
-        // Those that still read nothing find the end behind what was sent before.
-        let line = deaf.last_mut().expect("some");
-        while line.receive(UNREAD + SLACK) != Received::Closed {}
+    on_each_driver(|driver| {
+        let home = furnished();
+        let posted = home.posted("agents");
+        let daemon = Daemon::start(&mut home.command(&["--driver", driver]));
+        let idle = daemon.memory_kib("VmRSS");
+        let slowest = beside(&posted, || {
+            let silent: Vec<_> = (0..20).map(|_| Line::unix(&posted)).collect();
+            let half: Vec<_> = (1..version(8192).len())
+                .map(|cut| {
+                    let mut line = Line::unix(&posted);
+                    line.send(&version(8192)[..cut], SHORT);
+                    line
+                })
+                .collect();
+            let deaf: Vec<_> = (0..40).map(|_| deaf(&posted)).collect();
+            let start = Instant::now();
+            for mut line in silent.into_iter().chain(half) {
+                assert_eq!(line.receive(HANDSHAKE + SLACK), Received::Closed, "no version, no connection");
+            }
+            let handshake = start.elapsed();
+            assert!(handshake > HANDSHAKE / 2, "a peer has time: {handshake:?}");
+            daemon.await_line("closed a connection that agreed on no version in time");
+            report(&format!("deaf peers, {driver}"), &daemon, idle, Duration::ZERO);
+            daemon.await_lines("closed a connection that left its replies unread", deaf.len());
+            for mut line in deaf {
+                // Behind what was sent before.
+                while let Received::Bytes(_) = line.receive(PATIENCE) {}
+                assert_eq!(line.receive(PATIENCE), Received::Closed);
+            }
+        });
+        report(&format!("stalled and deaf peers, {driver}"), &daemon, idle, slowest);
     });
-    report("stalled and deaf peers", &daemon, idle, slowest);
 }
 
 #[test]
 fn connections_beyond_the_limit_are_closed_and_told_of() {
-    let home = furnished();
-    let posted = home.posted("agents");
-    let daemon = Daemon::start(&mut home.command(&[]));
-    let idle = daemon.memory_kib("VmRSS");
-    let slowest = beside(&posted, || {
-        let mut crowd: Vec<_> = (0..300).map(|_| Line::unix(&posted)).collect();
-        daemon.await_line("refused a connection: the limit is 256 connections");
-        let served = crowd.iter_mut().map(greet).filter(|served| *served).count();
-        // The one beside counts, too.
-        assert_eq!(served, 256 - 1);
+    on_each_driver(|driver| {
+        let home = furnished();
+        let posted = home.posted("agents");
+        let daemon = Daemon::start(&mut home.command(&["--driver", driver]));
+        let idle = daemon.memory_kib("VmRSS");
+        let slowest = beside(&posted, || {
+            let mut crowd: Vec<_> = (0..300).map(|_| Line::unix(&posted)).collect();
+            daemon.await_line("refused a connection: the limit is 256 connections");
+            let served = crowd.iter_mut().map(greet).filter(|served| *served).count();
+            // The one beside counts, too.
+            assert_eq!(served, 256 - 1);
+        });
+        report(&format!("300 connections, {driver}"), &daemon, idle, slowest);
+        client(&posted, Dialect::Plain).expect_alive();
     });
-    report("300 connections", &daemon, idle, slowest);
-    client(&posted, Dialect::Plain).expect_alive();
 }
 
 #[test]
 fn a_server_without_descriptors_says_so_and_recovers() {
-    let home = furnished();
-    let posted = home.posted("agents");
-    let daemon = Daemon::start(&mut given(&home.command(&[]), "ulimit -n 48;"));
-    let idle = daemon.memory_kib("VmRSS");
-    let slowest = beside(&posted, || {
-        let mut crowd: Vec<_> = (0..100).map(|_| Line::unix(&posted)).collect();
-        daemon.await_line("no descriptor is free");
-        let served = crowd.iter_mut().map(greet).filter(|served| *served).count();
-        assert!((1..48).contains(&served), "{served} with 48 descriptors");
+    on_each_driver(|driver| {
+        let home = furnished();
+        let posted = home.posted("agents");
+        let daemon = Daemon::start(&mut given(&home.command(&["--driver", driver]), "ulimit -n 48;"));
+        let idle = daemon.memory_kib("VmRSS");
+        let slowest = beside(&posted, || {
+            let mut crowd: Vec<_> = (0..100).map(|_| Line::unix(&posted)).collect();
+            daemon.await_line("no descriptor is free");
+            let served = crowd.iter_mut().map(greet).filter(|served| *served).count();
+            assert!((1..48).contains(&served), "{served} with 48 descriptors");
+        });
+        report(&format!("48 descriptors, {driver}"), &daemon, idle, slowest);
+        let mut client = client(&posted, Dialect::Plain);
+        assert_eq!(client.contents("hermes/logs/agent.log"), b"started\n");
     });
-    report("48 descriptors", &daemon, idle, slowest);
-    let mut client = client(&posted, Dialect::Plain);
-    assert_eq!(client.contents("hermes/logs/agent.log"), b"started\n");
+}
+
+/// Runs a test with each driver, at once.
+fn on_each_driver(test: impl Fn(&str) + Sync) {
+    thread::scope(|scope| {
+        scope.spawn(|| test("blocking"));
+        let home = Home::empty();
+        let probe = Daemon::spawn(&mut home.command(&["--driver", "uring"]));
+        if probe.serves() { test("uring") } else { skip(&probe.log()) }
+    });
 }
 
 /// A home with something large.
@@ -143,7 +164,9 @@ fn beside(socket: &Path, act: impl FnOnce()) -> Duration {
 
 fn report(what: &str, daemon: &Daemon, idle: u64, slowest: Duration) {
     let (most, now) = (daemon.memory_kib("VmHWM"), daemon.memory_kib("VmRSS"));
-    tell(&format!("storm, {what}: {idle} KiB before, {most} KiB at most, {now} KiB after; others waited {slowest:.1?} at most"));
+    tell(&format!(
+        "storm, {what}: {idle} KiB before, {most} KiB at most, {now} KiB after; others waited {slowest:.1?} at most"
+    ));
     assert!(most < idle + GROWTH_KIB_MAX, "{most} KiB");
     assert!(slowest < SLACK, "others waited {slowest:?}");
 }
