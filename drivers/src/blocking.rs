@@ -214,6 +214,7 @@ struct Connection<K: Kinds> {
     scratch: Vec<u8>,
     since: Instant,
     handshake: Duration,
+    unread: Duration,
     patience: Patience,
     eof: bool,
     /// Last, so that the place is given up when everything else is.
@@ -246,6 +247,7 @@ impl<K: Kinds> Connection<K> {
             scratch: Vec::new(),
             since: Instant::now(),
             handshake: shared.options.handshake,
+            unread: shared.options.unread,
             patience: Patience::Endless,
             eof: false,
             _entry: entry,
@@ -380,6 +382,7 @@ impl<K: Kinds> Connection<K> {
     }
 
     fn send_all(&self, mut bytes: &[u8]) -> Result<(), Ending> {
+        let since = Instant::now();
         while !bytes.is_empty() {
             let sent = if self.stream.is_socket() {
                 send(self.stream.output(), bytes, SendFlags::NOSIGNAL)
@@ -387,6 +390,10 @@ impl<K: Kinds> Connection<K> {
                 rustix::io::write(self.stream.output(), bytes)
             };
             match sent {
+                // A send that has sent something by the time it gives up says how much, and no more than that.
+                Ok(count) if count < bytes.len() && since.elapsed() >= self.unread => {
+                    return Err(Ending::Unread);
+                }
                 Ok(count) => bytes = &bytes[count..],
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Err(Ending::Unread),

@@ -228,7 +228,7 @@ fn claim(
     live: impl FnOnce() -> PostError,
 ) -> Result<(OwnedFd, Pinned), PostError> {
     if let Some(found) = own_socket(path)? {
-        match dial(address) {
+        match dial_patiently(address) {
             Ok(()) | Err(Errno::AGAIN) => return Err(live()),
             Err(Errno::CONNREFUSED) => {
                 tracing::info!(path = %path.display(), "replacing the socket of a server that is gone");
@@ -263,6 +263,20 @@ fn dial(address: &SocketAddrUnix) -> Result<(), Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     rustix::net::connect(&socket, address)
+}
+
+/// Dials until nobody listens any more, or for a second: what a killed process had given to io_uring, the kernel closes a
+/// little after the process is gone. Whoever still listens then lives.
+fn dial_patiently(address: &SocketAddrUnix) -> Result<(), Errno> {
+    let mut pause = DIAL_PAUSE_MIN;
+    loop {
+        let answer = dial(address);
+        if pause > DIAL_PAUSE_MAX || !matches!(answer, Ok(()) | Err(Errno::AGAIN)) {
+            return answer;
+        }
+        std::thread::sleep(pause);
+        pause *= 2;
+    }
 }
 
 /// Binds a new socket that no other user can connect to at any moment, and listens.
@@ -382,6 +396,10 @@ const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
+
+/// Pauses between two dials double from the first to the second of these: a second in all.
+const DIAL_PAUSE_MIN: Duration = Duration::from_millis(8);
+const DIAL_PAUSE_MAX: Duration = Duration::from_millis(512);
 
 const LOCK_TRIES: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
