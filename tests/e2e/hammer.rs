@@ -19,7 +19,7 @@ use crate::tell;
 
 #[test]
 fn nothing_from_outside_is_read_while_links_are_swapped_in() {
-    hammer("openat2", |command| Daemon::start(command));
+    hammer("openat2", Daemon::start);
 }
 
 #[test]

@@ -201,9 +201,8 @@ fn version(msize: u32) -> Vec<u8> {
 
 /// How long a peer is asked to take what it may not want.
 const SHORT: Duration = Duration::from_millis(500);
-/// How long the server waits for a version, and for replies to be read.
+/// How long the server waits for a version.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-const UNREAD: Duration = Duration::from_secs(30);
 /// What a busy machine may add.
 const SLACK: Duration = Duration::from_secs(20);
 /// What replies of all connections may take (64 MiB), and half as much for everything else.
