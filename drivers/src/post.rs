@@ -18,11 +18,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use rustix::process::geteuid;
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 
 /// A listening socket's file, ours until [`unpost`](Self::unpost) or drop removes it.
 #[derive(Debug)]
@@ -228,7 +229,7 @@ fn claim(
     live: impl FnOnce() -> PostError,
 ) -> Result<(OwnedFd, Pinned), PostError> {
     if let Some(found) = own_socket(path)? {
-        match dial_patiently(address) {
+        match dial(address) {
             Ok(()) | Err(Errno::AGAIN) => return Err(live()),
             Err(Errno::CONNREFUSED) => {
                 tracing::info!(path = %path.display(), "replacing the socket of a server that is gone");
@@ -257,25 +258,33 @@ fn own_socket(path: &Path) -> Result<Option<Pinned>, PostError> {
     }
 }
 
-/// Asks whether somebody listens, without waiting: yes, no (ECONNREFUSED), or yes but its backlog is full
-/// (EAGAIN); see unix(7).
+/// Asks whether somebody listens: yes, no (ECONNREFUSED), or yes but its backlog is full (EAGAIN); see unix(7).
+///
+/// It waits for nobody who lives. But what a killed process had given to io_uring, the kernel closes a little after the
+/// process is gone: such a socket is given a second to go, too.
 fn dial(address: &SocketAddrUnix) -> Result<(), Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::net::connect(&socket, address)
-}
-
-/// Dials until nobody listens any more, or for a second: what a killed process had given to io_uring, the kernel closes a
-/// little after the process is gone. Whoever still listens then lives.
-fn dial_patiently(address: &SocketAddrUnix) -> Result<(), Errno> {
     let mut pause = DIAL_PAUSE_MIN;
     loop {
-        let answer = dial(address);
-        if pause > DIAL_PAUSE_MAX || !matches!(answer, Ok(()) | Err(Errno::AGAIN)) {
-            return answer;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, address)?;
+        if pause > DIAL_PAUSE_MAX || !is_orphaned(&socket) {
+            return Ok(());
         }
         std::thread::sleep(pause);
         pause *= 2;
+    }
+}
+
+/// Whether the process that listens at the other end (SO_PEERCRED has who called listen(2)) has ended.
+fn is_orphaned(socket: &OwnedFd) -> bool {
+    let credentials = nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::PeerCredentials);
+    // None for a process of another pid namespace.
+    let Some(pid) = credentials.ok().and_then(|found| Pid::from_raw(found.pid())) else { return false };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        // It becomes readable when the process ends, whether or not somebody has waited for that.
+        Ok(process) => poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&Timespec::default())) == Ok(1),
+        Err(errno) => errno == Errno::SRCH,
     }
 }
 
@@ -397,7 +406,7 @@ const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// Pauses between two dials double from the first to the second of these: a second in all.
+/// Pauses between two dials double from the first of these to the second: a second in all.
 const DIAL_PAUSE_MIN: Duration = Duration::from_millis(8);
 const DIAL_PAUSE_MAX: Duration = Duration::from_millis(512);
 
