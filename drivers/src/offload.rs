@@ -5,7 +5,7 @@
 //!
 //! Threads are started when they are first needed and then wait without waking. No lock is held while the backend works.
 //! A call that takes too long is written off: its client gets an error, its thread is replaced, and its
-//! late result is thrown away. That happens at most [`MAX_LOST`] times at once; then asks are refused in words.
+//! late result is thrown away. That happens at most 8 times at once; then asks are refused in words.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
