@@ -1,6 +1,6 @@
 //! The server's end of one simulated connection.
 //!
-//! Owns: a session, what its turns leave to be done (the [`Bench`]), and the replies on their way out. Must not know: what
+//! Owns: a session, what its turns leave to be done (the `Bench`), and the replies on their way out. Must not know: what
 //! comes next. Every piece of work is there to be picked by whoever holds the link: nothing happens by itself.
 
 use std::collections::VecDeque;

@@ -6,11 +6,11 @@
 //! and nothing comes from outside, so a plan always runs the same way.
 //!
 //! # Invariants
-//! - What must never be seen is in no byte that is sent, and every reply keeps the laws of [`client`].
+//! - What must never be seen is in no byte that is sent, and every reply keeps the laws of `client`.
 //! - A session, and all of them together, stay within their limits.
 //! - Left alone and without faults, everything in flight ends within a bounded number of events, and then every request has
 //!   been answered or flushed, no session is busy, and only files that fids hold are open.
-//! - An answer while nothing else happens is the one that the [`oracle`] tells, to the byte; two qids are equal if and only
+//! - An answer while nothing else happens is the one that the `oracle` tells, to the byte; two qids are equal if and only
 //!   if they are of the same file, and a version moves with its file.
 //! - When everyone has gone, every session is drained and nothing is held: no file, no fid, no byte.
 

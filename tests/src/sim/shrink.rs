@@ -1,7 +1,7 @@
 //! Runs that end in words, and failures that are made small.
 //!
 //! Owns: telling a run that fails from one that does not, and the smallest plan that still fails (a
-//! [`ValueTree`](proptest::strategy::ValueTree), so that the search is proptest's). Must not know: what fails.
+//! [`ValueTree`], so that the search is proptest's). Must not know: what fails.
 
 use std::any::Any;
 use std::cell::Cell;
