@@ -12,8 +12,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use drivers::choose::Driver;
 use drivers::server::Options;
 use drivers::uring::Uring;
+use engine::Budget;
 use proto::{NOTAG, Tmessage};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -84,6 +86,25 @@ fn a_slow_reader_gets_everything() {
 }
 
 #[test]
+fn a_daemon_without_memory_to_spare_answers_one_thing_at_a_time() {
+    for driver in [Driver::Blocking, Driver::Uring] {
+        if driver == Driver::Uring && !has_ring() {
+            return;
+        }
+        let home = Home::new(&format!("budget-{driver:?}"));
+        let budget = Budget::new(1000, 0);
+        let served = Served::start_with(driver, &home, Options { budget, ..Options::default() });
+        let mut client = served.client();
+        let requests: Vec<_> =
+            (0..50).flat_map(|tag| encode(tag, &Tmessage::Read { fid: 1, offset: 0, count: 5000 })).collect();
+        client.stream.write_all(&requests).unwrap();
+        for tag in 0..50 {
+            assert_eq!(client.reply().unwrap().unwrap().0, tag, "{driver:?}");
+        }
+    }
+}
+
+#[test]
 fn beyond_the_limit_a_connection_is_closed() {
     if !has_ring() {
         return;
@@ -136,8 +157,9 @@ fn nobody_asks_and_nothing_wakes() {
     let server = Daemon::start(&home, &["--driver", "uring"]);
     let socket = home.0.join("run/9p/agents");
     let clients: Vec<_> = (0..100).map(|_| Peer::client(&socket)).collect();
-    // Once, a second after the last request, memory is given back.
-    thread::sleep(Duration::from_secs(3));
+    // A second after the last request memory is given back; five seconds after the last ask of a worker nobody watches it
+    // any more.
+    thread::sleep(Duration::from_secs(7));
     let before = server.switches();
     thread::sleep(Duration::from_secs_f64(seconds("NINEAGENTS_IDLE_SECONDS", 2.0)));
     assert_eq!(server.switches() - before, 0, "context switches of a server that nobody asks anything");

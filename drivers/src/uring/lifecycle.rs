@@ -88,12 +88,15 @@ impl Life {
         if wants.more {
             return None;
         }
+        let deaf = self.input_over || !wants.input;
+        if deaf && self.gone {
+            return Some(self.close(Ending::Over));
+        }
         let all_written = !self.writing && !wants.output;
         if let Some(why) = self.hung_up {
             return all_written.then(|| self.close(Ending::Hangup(why)));
         }
-        let deaf = self.input_over || !wants.input;
-        if deaf && self.gone || self.input_over && all_written && !wants.busy {
+        if self.input_over && all_written && !wants.busy {
             return Some(self.close(Ending::Over));
         }
         if !deaf && !self.reading {

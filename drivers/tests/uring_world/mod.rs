@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use backend::host::os::{Os, Resolving, Roots};
 use backend::{Agents, Limits, Tree};
+use drivers::choose::{Chosen, Driver};
 use drivers::listen::Listener;
 use drivers::server::Options;
 use drivers::signals::Stop;
-use drivers::uring::Uring;
 use engine::port::Backend;
 use proto::{Dialect, NOFID, NOTAG, Names, Rmessage, Tmessage};
 
@@ -62,13 +62,17 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(home: &Home, options: Options) -> Self {
+        Self::start_with(Driver::Uring, home, options)
+    }
+
+    pub(crate) fn start_with(driver: Driver, home: &Home, options: Options) -> Self {
         let (socket, tree) = (home.0.join("socket"), home.tree());
         let stop = Arc::new(Stop::new().unwrap());
         let listener = Listener::unix(&socket).unwrap();
         let asked = Arc::clone(&stop);
         let serve = move || {
-            let uring = Uring::open(&options).unwrap();
-            uring.serve(&tree, &[listener], Vec::new(), &asked, &options).unwrap();
+            let driver = Chosen::new(driver, false, &options).unwrap();
+            driver.serve(&tree, &[listener], Vec::new(), &asked, &options).unwrap();
         };
         let thread = thread::Builder::new().name("reactor".into()).spawn(serve).unwrap();
         Self { socket, stop, thread: Some(thread) }

@@ -13,7 +13,7 @@ enum Event {
     ReadQuick,
     /// A request comes that a worker answers.
     ReadSlow,
-    /// Two requests come, and more are there than are answered in a turn.
+    /// Three requests come, which is more than is answered in a turn.
     ReadMany,
     ReadEnd,
     ReadFails(Errno),
@@ -25,6 +25,8 @@ enum Event {
     WorkerDone,
     /// The session takes no more bytes while something is under way; or does again.
     Stall,
+    /// From now on replies are written at once; or no longer.
+    Alone,
     HangUp,
     Overdue,
     Stop,
@@ -52,6 +54,7 @@ const EVENTS: &[Event] = &[
     Event::WatchFails(Errno::NOBUFS),
     Event::WorkerDone,
     Event::Stall,
+    Event::Alone,
     Event::HangUp,
     Event::Overdue,
     Event::Stop,
@@ -61,6 +64,8 @@ const EVENTS: &[Event] = &[
 #[derive(Clone, Debug, Default)]
 struct Sim {
     life: Life,
+    /// Replies are written at once.
+    alone: bool,
     reading: bool,
     /// What is left of the reply being written.
     writing: Option<usize>,
@@ -92,7 +97,7 @@ impl Sim {
         let reads = self.reading && !self.hung_up;
         match event {
             Event::ReadQuick if reads => self.has_read(1, 1, 0),
-            Event::ReadMany if reads => self.has_read(1, 2, 0),
+            Event::ReadMany if reads => self.has_read(1, 3, 0),
             Event::ReadSlow if reads => self.has_read(1, 0, 1),
             Event::ReadEnd if self.reading => self.has_read(0, 0, 0),
             Event::ReadFails(errno) if self.reading => {
@@ -117,6 +122,7 @@ impl Sim {
                 }
             }
             Event::Stall if self.busy > 0 || self.writing.is_some() => self.stalled = !self.stalled,
+            Event::Alone if self.closed.is_none() => self.alone = !self.alone,
             Event::HangUp if !self.disconnected => {
                 self.reply();
                 (self.disconnected, self.hung_up) = (true, true);
@@ -165,31 +171,41 @@ impl Sim {
         self.made += REPLY;
     }
 
-    /// A turn: makes one reply at most, as a session that has gathered enough, and takes the steps.
+    /// A turn, and further ones as long as what is written at once makes place for more.
     fn settle(&mut self) {
-        loop {
-            if self.unmade > 0 && self.replies.is_empty() && !self.disconnected {
-                self.unmade -= 1;
-                self.reply();
-            }
+        while self.turn() {}
+        if self.closed.is_none() {
+            let wakes = self.reading || self.writing.is_some() || self.watching;
+            assert!(wakes, "nothing would ever wake it: {self:?}");
+            assert!(!self.life.gone || !self.life.input_over, "the workers work for nobody: {self:?}");
+        }
+    }
+
+    /// Makes one reply at most, as a session that has gathered enough, and takes the steps. Whether there is to be another turn.
+    fn turn(&mut self) -> bool {
+        if self.unmade > 0 && self.replies.is_empty() && !self.disconnected {
+            self.unmade -= 1;
+            self.reply();
+        }
+        let more = self.unmade > 0;
+        let mut again = false;
+        while !self.freed {
             let wants = Wants {
                 input: !self.disconnected && !(self.stalled && (self.busy > 0 || self.writing.is_some())),
                 output: !self.replies.is_empty(),
                 busy: self.busy > 0,
-                more: self.unmade > 0,
+                more,
             };
-            match self.life.next(wants) {
-                None => break,
-                Some(step) => self.take(step),
-            }
-            if self.freed {
-                return;
+            let Some(step) = self.life.next(wants) else { break };
+            self.take(step);
+            if step == Step::Write && self.alone {
+                let asked = self.writing.take().expect("a write");
+                assert_eq!(self.life.wrote(asked, Ok(asked)), Wrote::All);
+                self.written += asked;
+                again = true;
             }
         }
-        if self.closed.is_none() {
-            let wakes = self.reading || self.writing.is_some() || self.watching;
-            assert!(wakes, "nothing would ever wake it: {self:?}");
-        }
+        again
     }
 
     fn take(&mut self, step: Step) {
@@ -282,6 +298,17 @@ fn a_reply_that_is_written_a_byte_at_a_time_is_written_once() {
     }
     assert!(!sim.happen(Event::WriteAll), "nothing is left to write");
     assert_eq!((sim.written, sim.made), (REPLY, REPLY));
+}
+
+#[test]
+fn a_read_that_a_stop_cancels_leaves_the_answers_to_be_written() {
+    let mut sim = Sim::new();
+    for event in [Event::ReadSlow, Event::Stop, Event::ReadFails(Errno::CANCELED), Event::WorkerDone] {
+        assert!(sim.happen(event), "{event:?}");
+        assert_eq!(sim.closed, None, "after {event:?}");
+    }
+    assert!(sim.happen(Event::WriteAll));
+    assert_eq!((sim.closed, sim.written), (Some(Ending::Over), REPLY));
 }
 
 #[test]
