@@ -42,6 +42,42 @@ fn recordings_are_told_as_the_oracle_tells_them() {
     assert!(compared > 0, "{samples:?} holds no recordings");
 }
 
+/// A result is told by its call's name while the call is one of the last 256 that had an id.
+#[test]
+fn the_last_256_calls_are_remembered() {
+    for (between, kind) in [(255, "first-result"), (256, "tool-result")] {
+        let block =
+            |block: String| format!("{{\"type\":\"assistant\",\"message\":{{\"content\":[{block}]}}}}\n");
+        let call =
+            |name: &str, id: &str| block(format!(r#"{{"type":"tool_use","name":"{name}","id":{id}}}"#));
+        let mut claude = call("first", "\"1\"");
+        for number in 0..between {
+            claude += &call("other", &format!("\"o{number}\""));
+            claude += &call("nameless", "null");
+        }
+        claude += &block(r#"{"type":"tool_result","tool_use_id":"1"}"#.into());
+        let item = |item: String| format!("{{\"type\":\"response_item\",\"payload\":{{{item}}}}}\n");
+        let call =
+            |name: &str, id: &str| item(format!(r#""type":"function_call","name":"{name}","call_id":{id}"#));
+        let mut codex = call("first", "\"1\"");
+        for number in 0..between {
+            codex += &call("other", &format!("\"o{number}\""));
+            codex += &call("nameless", "null");
+        }
+        codex += &item(r#""type":"function_call_output","call_id":"1""#.into());
+        codex += r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"CommandExecution","id":"1"}}}"#;
+        codex += "\n";
+        let last = told(Format::Claude, claude.as_bytes()).pop().unwrap();
+        assert_eq!((last.kind.as_str(), last.text.as_str()), (kind, ""));
+        let mut told = told(Format::Codex, codex.as_bytes());
+        assert_eq!(told, oracle(Format::Codex, codex.as_bytes()));
+        if between == 256 {
+            assert_eq!(told.pop().unwrap().kind, "command", "its twin is forgotten");
+        }
+        assert_eq!(told.pop().unwrap().kind, kind);
+    }
+}
+
 /// What the documentation of the module shows is what is told.
 #[test]
 fn the_sample_in_the_documentation_is_true() {
