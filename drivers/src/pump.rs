@@ -96,6 +96,11 @@ fn park<K: Kinds>(
     mut job: Box<dyn Job<K>>,
     hand: &mut impl Hand<K>,
 ) {
+    if !session.awaits(ticket) {
+        // It was flushed while it was being asked, and its client has been told that nothing happened.
+        job.abandon();
+        return;
+    }
     match session.park(ticket) {
         // A job is lent a smaller room than what it came from, because it may keep it for long.
         Ok(()) => hand.job(ticket, job, session.apart(ticket)),

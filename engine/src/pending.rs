@@ -173,6 +173,15 @@ impl Pending {
         (request.serial == ticket.serial).then_some(request)
     }
 
+    /// Whether the backend has the request of a ticket, an orphan or not.
+    pub(crate) fn is_running(&self, ticket: Ticket) -> bool {
+        let request = self.slots.get(usize::from(ticket.slot)).and_then(Option::as_ref);
+        request.is_some_and(|request| {
+            request.serial == ticket.serial
+                && matches!(request.state, State::Running { .. } | State::Orphan { .. })
+        })
+    }
+
     /// The room promised to a running request's answer; none to any other's.
     pub(crate) fn spec(&mut self, ticket: Ticket) -> Spec {
         match self.find(ticket) {

@@ -154,6 +154,12 @@ impl<K: Kinds> Session<K> {
         Apart::new(self.pending.spec(ticket), self.dialect.unwrap_or(Dialect::Plain))
     }
 
+    /// Whether a ticket is still to be completed. What comes back for one that is not, because it was given up meanwhile, is
+    /// late: it must have no effect.
+    pub fn awaits(&self, ticket: Ticket) -> bool {
+        self.pending.is_running(ticket)
+    }
+
     /// Counts a ticket as a job. Its room may be smaller from here on, so one got before is not to be lent to it.
     ///
     /// # Errors
