@@ -224,6 +224,8 @@ impl Provinces {
             Opened::File(pin) => self.pins.read(pin, buf, offset, turn)?,
             Opened::Message(message) => self.active.read_message(message, buf, offset, turn)?,
             Opened::Text(open) => {
+                #[cfg(feature = "planted")]
+                let offset = offset.max(u64::from(engine::planted::is(engine::planted::Bug::TextStale)));
                 if offset == 0 {
                     open.renew(&self.text(&open.place, turn)?);
                 }

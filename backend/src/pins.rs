@@ -146,6 +146,10 @@ impl Pins {
 
     /// Whether the path still leads to `held`, when the last check saw `seen`.
     fn check(&self, pin: &Pin, held: &Arc<Held>, seen: Seen, turn: Turn) -> Result<Check, Halt> {
+        #[cfg(feature = "planted")]
+        if engine::planted::is(engine::planted::Bug::PinStale) {
+            return Ok(Check::Same);
+        }
         if held.file.tells_replacement() && seen.settled {
             let meta = held.file.meta()?;
             if meta.ctime == seen.ctime && meta.nlink > 0 {
@@ -195,6 +199,11 @@ impl Pin {
     fn turn_into(&self, held: Option<Arc<Held>>, seen: Seen, turn: Turn) {
         let replaced = std::mem::replace(&mut *self.lock(), State { held, seen });
         self.mark_fresh(turn);
+        #[cfg(feature = "planted")]
+        if engine::planted::is(engine::planted::Bug::FileLeaked) {
+            std::mem::forget(replaced);
+            return;
+        }
         // Closed only here, when the lock is free again.
         drop(replaced);
     }
@@ -202,6 +211,8 @@ impl Pin {
     /// Looks at the head of a file that is, or may be, another than was seen or another version of it.
     fn refuse_database(&self, file: &dyn File, seen: Seen, now: Seen, turn: Turn) -> Result<(), Halt> {
         let known = now.path == seen.path && now.version == seen.version && seen.settled;
+        #[cfg(feature = "planted")]
+        let known = known || engine::planted::is(engine::planted::Bug::DatabaseServed);
         if self.served_database || known { Ok(()) } else { refuse_database(file, turn) }
     }
 }

@@ -19,7 +19,10 @@ pub(crate) fn of_file(meta: &Meta) -> Qid {
 /// An inode number alone comes again as soon as the file is gone, and some kernels repeat the birth time with it when
 /// both happen within one tick of the clock; the handle holds the inode's generation, which they do not repeat.
 pub(crate) fn path(meta: &Meta) -> u64 {
-    let mut hash = Hash::new().word(meta.dev).word(meta.ino).word(meta.handle);
+    let handle = meta.handle;
+    #[cfg(feature = "planted")]
+    let handle = if engine::planted::is(engine::planted::Bug::QidCollision) { 0 } else { handle };
+    let mut hash = Hash::new().word(meta.dev).word(meta.ino).word(handle);
     if let Some(birth) = meta.btime {
         hash = hash.word(birth.sec as u64).word(u64::from(birth.nsec));
     }
@@ -28,6 +31,10 @@ pub(crate) fn path(meta: &Meta) -> u64 {
 
 /// The version of a file on disk: seconds and nanoseconds of its mtime folded together, xor its size shifted by 8.
 pub(crate) fn version(meta: &Meta) -> u32 {
+    #[cfg(feature = "planted")]
+    if engine::planted::is(engine::planted::Bug::VersionStuck) {
+        return meta.mtime.sec as u32 ^ meta.mtime.nsec;
+    }
     meta.mtime.sec as u32 ^ meta.mtime.nsec ^ (meta.size << 8) as u32
 }
 

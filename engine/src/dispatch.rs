@@ -38,6 +38,13 @@ type Started<K> = Result<Start<K>, Refusal>;
 impl<K: Kinds> Session<K> {
     /// The fids a message names: one it uses, which must be there, and one it binds.
     pub(crate) fn keys(&self, message: &Tmessage<'_>) -> Result<[Option<Key>; 2], Refusal> {
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Bug::OpenShared)
+            && let Tmessage::Open { fid, .. } | Tmessage::Lopen { fid, .. } = *message
+            && self.fids.find(fid).is_some()
+        {
+            return Ok([Some(Key::shared(fid)), None]);
+        }
         let (uses, binds) = match *message {
             Tmessage::Version { .. } | Tmessage::Auth { .. } | Tmessage::Flush { .. } => (None, None),
             Tmessage::Attach { fid, .. } => (None, Some(Key::alone(fid))),
@@ -311,6 +318,13 @@ impl<K: Kinds> Session<K> {
         end: Option<K::Node>,
     ) -> Result<(), Refusal> {
         let last = qids.last().ok_or(Refusal::NOT_FOUND)?;
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Bug::WalkBinds)
+            && end.is_none()
+            && let Some(node) = self.fids.find(0).and_then(|root| root.node()).cloned()
+        {
+            self.fids.bind(newfid, node, true);
+        }
         match end {
             Some(node) if qids.len() == asked => {
                 self.fids.bind(newfid, node, last.kind & proto::QTDIR != 0);

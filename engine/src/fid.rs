@@ -145,6 +145,10 @@ impl<K: Kinds> Fids<K> {
         let fid = entry.get_mut();
         let count = fid.count(sharing);
         *count = count.saturating_sub(1);
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Bug::FidLeaked) {
+            return;
+        }
         if fid.place.is_none() && fid.shared == 0 && fid.alone == 0 {
             entry.remove();
             self.budget.return_fids(1);
@@ -184,6 +188,10 @@ impl<K: Kinds> Fids<K> {
 
     /// Forgets every fid and every hold.
     pub(crate) fn clear(&mut self) {
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Bug::BudgetLeaked) && self.table.len() > 3 {
+            self.table.retain(|fid| fid.number > 0);
+        }
         self.budget.return_fids(self.table.len());
         self.table = HashTable::new();
     }

@@ -21,6 +21,8 @@ pub mod fuzz;
 pub mod limits;
 mod outbox;
 mod pending;
+#[cfg(feature = "planted")]
+pub mod planted;
 pub mod port;
 mod session;
 

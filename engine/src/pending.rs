@@ -277,6 +277,10 @@ impl Pending {
     /// The earliest flush that waits for this request to end.
     pub(crate) fn flush_of(&self, ended: Ticket) -> Option<Ticket> {
         let flushes = self.iter().filter(|(_, r)| matches!(r.state, State::Flushing(of) if of == ended));
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Bug::FlushOrder) {
+            return flushes.max_by_key(|(_, r)| r.serial).map(|(t, _)| t);
+        }
         flushes.min_by_key(|(_, r)| r.serial).map(|(t, _)| t)
     }
 

@@ -157,6 +157,10 @@ impl<K: Kinds> Session<K> {
     /// Whether a ticket is still to be completed. What comes back for one that is not, because it was given up meanwhile, is
     /// late: it must have no effect.
     pub fn awaits(&self, ticket: Ticket) -> bool {
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Bug::JobRevived) {
+            return true;
+        }
         self.pending.is_running(ticket)
     }
 
@@ -186,6 +190,12 @@ impl<K: Kinds> Session<K> {
         let Ended { tag, keys, spec, parked, purpose } = ended;
         self.outbox.release(spec, parked);
         let Some(purpose) = purpose else { return true };
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Bug::ReplyLost) && apart.is_some() && self.is_busy() {
+            self.release(keys);
+            self.ended(ticket);
+            return true;
+        }
         let flushed = self.pending.flush_of(ticket).is_some();
         let told = match outcome {
             Some(outcome) => {
@@ -397,6 +407,11 @@ impl<K: Kinds> Session<K> {
         if let Some(waiting) = self.pending.remove_waiting(target) {
             self.kept -= waiting.frame.len();
             self.release(waiting.keys);
+            self.reply(tag, &Rmessage::Flush);
+            return None;
+        }
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Bug::FlushEarly) {
             self.reply(tag, &Rmessage::Flush);
             return None;
         }
