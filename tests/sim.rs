@@ -5,14 +5,14 @@
 
 use std::fmt::Debug;
 use std::str::FromStr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
-use tests::plan::Plan;
-use tests::sim::shrink::{Tree, attempt};
+use tests::choices::{Choices, Exhaustive, Seeded};
+use tests::plan::{Cut, Mood, Plan, Request, Route, Setup, Step, Which};
+use tests::sim::shrink::{attempt, smallest};
 use tests::sim::{Report, Stage};
 
 /// The one command's test. Without a plan there is nothing to replay.
@@ -44,6 +44,64 @@ fn runs_keep_every_invariant() {
     assert!(total.compared > runs && total.faults > runs / 10, "the runs have seen too little: {total:?}");
 }
 
+/// Plans that once broke an invariant, or that a planted bug was found by: a line each.
+#[test]
+fn plans_of_old_keep_every_invariant() {
+    let stage = Stage::new();
+    let plans = PLANS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    for line in plans.clone() {
+        let plan = line.split(' ').next().unwrap_or_default().parse().expect("a plan");
+        if let Err(words) = twice(&stage, &plan) {
+            panic!("{line}: {words}");
+        }
+    }
+    assert!(plans.count() > 10);
+}
+
+#[test]
+fn whatever_is_spelt_runs() {
+    let stage = Stage::new();
+    let mut bytes = Seeded::new(1);
+    for length in 0..200 {
+        let bytes: Vec<u8> = (0..length * 3).map(|_| bytes.below(256) as u8).collect();
+        assert_eq!(stage.run_spelt(&bytes), stage.run_spelt(&bytes));
+    }
+}
+
+/// A walk, an open, a listing that waits, its flush and a clunk: whatever comes first, in every order there is.
+#[test]
+fn every_order_of_a_few_requests_keeps_every_invariant() {
+    let stage = Stage::new();
+    let ask = |request| Step::Ask { client: 0, mood: Mood::Busy, twice: false, request };
+    let grab = ask(Request::Grab { fid: 1, route: Route::Path(1) });
+    let list = ask(Request::List { fid: 1, goes_on: false, count: 8192 });
+    let (flush, clunk) = (ask(Request::Flush(Which::Last)), ask(Request::Clunk { fid: 1 }));
+    for steps in [&[grab, list, flush, clunk][..], &[grab, list, ask(Request::Version { dialect: 1 })]] {
+        let (mut orders, mut all) = (0, Exhaustive::default());
+        loop {
+            let choices = Arc::new(Mutex::new(all));
+            let setup = Setup { cut: Cut::Frames, pace: 0, ..Setup::of(0) };
+            stage.run_with(setup, steps.iter().copied(), Box::new(Shared(Arc::clone(&choices))));
+            all = choices.lock().expect("nobody else has it").clone();
+            orders += 1;
+            if !all.advance() {
+                break;
+            }
+        }
+        println!("{orders} orders of {steps:?}");
+        assert!(orders > 300, "only {orders} orders of {steps:?}");
+    }
+}
+
+/// Choices that are still there after a run.
+struct Shared(Arc<Mutex<Exhaustive>>);
+
+impl Choices for Shared {
+    fn below(&mut self, count: u32) -> u32 {
+        self.0.lock().expect("nobody else has it").below(count)
+    }
+}
+
 /// Runs the plan of every seed, each twice, on as many threads as there are processors.
 fn run_all(first: u64, runs: u64) -> Report {
     let next = AtomicU64::new(0);
@@ -61,9 +119,9 @@ fn run_all(first: u64, runs: u64) -> Report {
                 let plan = Plan::seeded(first.wrapping_add(number));
                 match twice(&stage, &plan) {
                     Ok(report) => add(&mut total.lock().expect("no thread panics with it"), number, report),
-                    Err(words) => {
+                    Err(_) => {
                         if !failed.swap(true, Ordering::Relaxed) {
-                            tell(&stage, plan, &words);
+                            tell(&stage, &plan);
                         }
                     }
                 }
@@ -92,14 +150,8 @@ fn twice(stage: &Stage, plan: &Plan) -> Result<Report, String> {
 }
 
 /// Prints a failure, shrunk, with the command that does it again.
-fn tell(stage: &Stage, plan: Plan, words: &str) {
-    let config = Config { failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
-    let mut runner = TestRunner::new(config);
-    let test = |plan| twice(stage, &plan).map(drop).map_err(TestCaseError::fail);
-    let (plan, words) = match runner.run_one(Tree::new(plan.clone()), test) {
-        Err(TestError::Fail(why, plan)) => (plan, why.to_string()),
-        _ => (plan, words.to_owned()),
-    };
+fn tell(stage: &Stage, plan: &Plan) {
+    let (plan, words) = smallest(plan, |plan| twice(stage, plan).map(drop));
     println!("\nan invariant is broken: {words}\nto see it again:\n");
     println!("NINEAGENTS_SIM_PLAN={plan} cargo test -p nineagents-tests --test sim replay -- --nocapture\n");
 }
@@ -108,6 +160,7 @@ fn variable<T: FromStr<Err: Debug>>(name: &str) -> Option<T> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|error| panic!("{name}: {error:?}")))
 }
 
+const PLANS: &str = include_str!("seeds/plans.txt");
 /// Runs of a plain `cargo test`.
 const RUNS: u64 = 2000;
 /// Where they begin.

@@ -14,9 +14,9 @@ mod step;
 use std::fmt;
 use std::str::FromStr;
 
-pub use scene::{CANARY, Prepared, SCENES, Scene};
+pub use scene::{CANARY, Change, Prepared, SCENES, Scene, Spot};
 pub use setup::{Cut, Setup};
-pub use step::{How, Request, Route, Step, What, Which};
+pub use step::{Happening, How, Mood, Near, Request, Route, Step, What, Which};
 
 use crate::choices::{Choices, Seeded};
 

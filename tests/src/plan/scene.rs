@@ -29,14 +29,23 @@ pub struct Scene {
     pub hidden: &'static [&'static str],
     /// Databases that may be served, as root and name.
     pub databases: &'static [(&'static str, &'static str)],
-    /// What can happen to the machine: edits that follow one another at once. One that cannot be done is passed over.
-    pub changes: fn() -> Vec<Change>,
+    /// The places where something happens.
+    pub spots: fn() -> Vec<Spot>,
+}
+
+/// A file or directory, and what can become of it. A run looks at few of them, so that what is asked and what changes meet.
+#[derive(Clone, Debug)]
+pub struct Spot {
+    /// Where the tree has it, and what is near it.
+    pub paths: Vec<String>,
+    /// What can happen there.
+    pub changes: Vec<Change>,
 }
 
 /// What happens at once.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// One after the other. In the middle of a request time does not pass: what follows an [`Edit::Advance`] is left out.
+    /// One after the other. One that cannot be done is passed over. In the middle of a request time does not pass: what follows an [`Edit::Advance`] is left out.
     pub edits: Vec<Edit>,
     /// A directory comes to lie elsewhere, with files in it that nobody touched: what is open below it cannot tell.
     pub moves_directory: bool,
@@ -53,7 +62,7 @@ impl Scene {
 
     /// Makes what runs start from.
     pub fn prepare(&'static self) -> Prepared {
-        Prepared { scene: self, world: (self.build)(), changes: (self.changes)() }
+        Prepared { scene: self, world: (self.build)(), spots: (self.spots)() }
     }
 }
 
@@ -64,6 +73,6 @@ pub struct Prepared {
     pub scene: &'static Scene,
     /// The machine.
     pub world: World,
-    /// The changes.
-    pub changes: Vec<Change>,
+    /// The places where something happens.
+    pub spots: Vec<Spot>,
 }

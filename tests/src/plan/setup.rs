@@ -18,6 +18,10 @@ pub struct Setup {
     pub clients: Vec<(Dialect, u32)>,
     /// How often calls of the machine fail.
     pub faults: Weights,
+    /// How many of 1024 asks are found cold.
+    pub chill: u32,
+    /// The spots that most steps are about, by number.
+    pub focus: [u8; 2],
     /// How bytes come in.
     pub cut: Cut,
     /// How much is done before the next step is taken: in so many of 16 draws.
@@ -37,6 +41,8 @@ pub struct Setup {
 pub enum Cut {
     /// All that there are come at once.
     Whole,
+    /// One request at a time.
+    Frames,
     /// Any number.
     Anywhere,
     /// One to three at a time.
@@ -50,8 +56,8 @@ impl Setup {
         let count = 1 + bits.take(2);
         let clients = (0..count).map(|_| client(&mut bits)).collect();
         let faults = faults(&mut bits);
-        let cut = bits.pick(2, &[Cut::Whole, Cut::Whole, Cut::Anywhere, Cut::Small]);
-        let pace = bits.pick(2, &[12, 8, 4, 15]);
+        let cut = bits.pick(2, &[Cut::Whole, Cut::Frames, Cut::Anywhere, Cut::Small]);
+        let pace = bits.pick(2, &[12, 8, 4, 0]);
         let tight = Limits { msize: MIN_MSIZE, fids: 10, requests: 4, parked: 2, queued_bytes: 32 * 1024 };
         let narrow = Limits { msize: 8192 + 24, fids: 16, requests: 16, parked: 3, queued_bytes: 64 * 1024 };
         let limits = bits.pick(2, &[Limits::DEFAULT, Limits::DEFAULT, narrow, tight]);
@@ -61,7 +67,9 @@ impl Setup {
         );
         let pinned_descriptors = bits.pick(2, &[64, 4, 1, 0]);
         let scene = SCENES[bits.take(3) as usize % SCENES.len()];
-        Self { scene, clients, faults, cut, pace, limits, pinned_descriptors, fids, bytes }
+        let chill = bits.pick(2, &[0, 100, 500, 1024]);
+        let focus = [bits.take(4) as u8, bits.take(4) as u8];
+        Self { chill, focus, scene, clients, faults, cut, pace, limits, pinned_descriptors, fids, bytes }
     }
 
     /// What all connections share.
@@ -72,8 +80,13 @@ impl Setup {
 
 impl fmt::Display for Setup {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scene, clients, faults, cut, pace, limits, pinned_descriptors, fids, bytes } = self;
-        write!(out, "{}: {clients:?}, {faults:?}, cut {cut:?}, pace {pace}, {limits:?}, ", scene.name)?;
+        let Self { scene, clients, chill, focus, faults, cut, pace, limits, pinned_descriptors, fids, bytes } =
+            self;
+        write!(
+            out,
+            "{}: {clients:?}, {faults:?}, {chill} of 1024 cold, spots {focus:?}, cut {cut:?}, pace {pace}, {limits:?}, ",
+            scene.name
+        )?;
         write!(out, "{pinned_descriptors} descriptors, {fids} fids and {bytes} bytes in all")
     }
 }

@@ -9,19 +9,21 @@ pub enum Step {
     Ask {
         /// Which client.
         client: u8,
-        /// First everything in flight ends, nothing fails, and the answer has to be the one that the contract says.
-        calm: bool,
+        /// What else goes on meanwhile.
+        mood: Mood,
         /// What it sends.
         request: Request,
+        /// It is sent twice at once, if anything else may go on.
+        twice: bool,
     },
-    /// The world changes, by one of the changes of the scene.
-    Change(u16),
+    /// The world changes.
+    Change(Happening),
     /// The world changes in the middle of a request: just before so many more calls of the machine.
     Race {
         /// How many pass before it.
         calls: u8,
         /// The change.
-        change: u16,
+        change: Happening,
     },
     /// Time passes.
     Pass {
@@ -43,6 +45,35 @@ pub enum Step {
         /// Of which client.
         client: u8,
     },
+}
+
+/// Which change happens.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub struct Happening {
+    /// At one of the two spots that the run is about, or at one by number.
+    pub spot: Near,
+    /// Which of that spot's changes.
+    pub change: u8,
+}
+
+/// Which spot of the scene.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum Near {
+    /// One of those the run is about.
+    Focus(u8),
+    /// Any.
+    Any(u8),
+}
+
+/// What else goes on while a request is answered.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum Mood {
+    /// Nothing: first everything in flight ends, and nothing fails. The answer has to be the one that the contract says.
+    Calm,
+    /// Nothing, but calls of the machine may fail. The answer is that one, or a refusal.
+    Rough,
+    /// Anything.
+    Busy,
 }
 
 /// What a client sends. Fids are small numbers, so that they meet; 0 is the attach's.
@@ -67,6 +98,13 @@ pub enum Request {
         /// To where.
         newfid: u8,
         /// By which names.
+        route: Route,
+    },
+    /// Lets a fid go and binds it anew: Tclunk, Twalk from fid 0, and an open for reading.
+    Grab {
+        /// Which fid.
+        fid: u8,
+        /// To what.
         route: Route,
     },
     /// Topen or Tlopen.
@@ -148,6 +186,8 @@ pub enum Which {
 /// Names of a walk.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub enum Route {
+    /// To a spot, or near it.
+    Near(Near, u8),
     /// One of the scene's paths.
     Path(u8),
     /// One of its words.
@@ -204,14 +244,15 @@ pub enum What {
 
 /// How often each request comes, of 256.
 const REQUESTS: &[(u8, Kind)] = &[
-    (72, Kind::Pass),
-    (16, Kind::Stat),
-    (56, Kind::Walk),
-    (28, Kind::Open),
-    (24, Kind::Read),
-    (16, Kind::List),
-    (10, Kind::Clunk),
-    (14, Kind::Flush),
+    (48, Kind::Pass),
+    (14, Kind::Stat),
+    (26, Kind::Walk),
+    (44, Kind::Grab),
+    (18, Kind::Open),
+    (36, Kind::Read),
+    (18, Kind::List),
+    (8, Kind::Clunk),
+    (24, Kind::Flush),
     (6, Kind::Attach),
     (6, Kind::Other),
     (3, Kind::Version),
@@ -224,6 +265,7 @@ enum Kind {
     Pass,
     Stat,
     Walk,
+    Grab,
     Open,
     Read,
     List,
@@ -244,15 +286,32 @@ impl Step {
         let client = bits.take(2) as u8;
         match what {
             What::Ask => {
-                let calm = bits.take(2) < 2;
-                Self::Ask { client, calm, request: Request::take(&mut bits) }
+                let mood = bits.pick(2, &[Mood::Calm, Mood::Busy, Mood::Busy, Mood::Rough]);
+                let twice = bits.take(1) == 1;
+                Self::Ask { client, mood, twice, request: Request::take(&mut bits) }
             }
-            What::Change => Self::Change(bits.take(16) as u16),
-            What::Race => Self::Race { calls: bits.take(3) as u8, change: bits.take(16) as u16 },
+            What::Change => Self::Change(Happening::take(&mut bits)),
+            What::Race => Self::Race { calls: bits.take(3) as u8, change: Happening::take(&mut bits) },
             What::Pass => Self::Pass { ms: bits.pick(2, &[1, 60, 101, 3000]) },
             What::Gate => Self::Gate { open: bits.take(1) == 1 },
             What::HangUp => Self::HangUp { client },
             What::Shed => Self::Shed { client },
+        }
+    }
+}
+
+impl Happening {
+    fn take(bits: &mut Bits) -> Self {
+        Self { spot: Near::take(bits), change: bits.take(8) as u8 }
+    }
+}
+
+impl Near {
+    fn take(bits: &mut Bits) -> Self {
+        match bits.take(3) {
+            0..=3 => Self::Focus(0),
+            4 | 5 => Self::Focus(1),
+            _ => Self::Any(bits.take(4) as u8),
         }
     }
 }
@@ -273,6 +332,7 @@ impl Request {
                     route: Route::take(bits),
                 }
             }
+            Kind::Grab => Self::Grab { fid: fid.max(1), route: Route::take(bits) },
             Kind::Open => Self::Open {
                 fid,
                 how: bits.pick(
@@ -313,8 +373,9 @@ impl Request {
 impl Route {
     fn take(bits: &mut Bits) -> Self {
         match bits.take(4) {
-            0..=10 => Self::Path(bits.take(8) as u8),
-            11 | 12 => Self::Word(bits.take(8) as u8),
+            0..=6 => Self::Near(Near::take(bits), bits.take(2) as u8),
+            7..=11 => Self::Path(bits.take(8) as u8),
+            12 => Self::Word(bits.take(8) as u8),
             13 | 14 => {
                 Self::Around { path: bits.take(8) as u8, up: bits.take(2) as u8, word: bits.take(8) as u8 }
             }
@@ -352,13 +413,13 @@ const _: () = assert!(total(STEPS) == 256 && total(REQUESTS) == 256);
 
 #[cfg(test)]
 mod tests {
-    use super::{Request, Route, Step};
+    use super::{Mood, Near, Request, Route, Step};
     use crate::choices::Seeded;
 
     #[test]
     fn zero_is_the_simplest_step() {
-        let request = Request::Pass { route: Route::Path(0), count: 8192 };
-        assert_eq!(Step::of(0), Step::Ask { client: 0, calm: true, request });
+        let request = Request::Pass { route: Route::Near(Near::Focus(0), 0), count: 8192 };
+        assert_eq!(Step::of(0), Step::Ask { client: 0, mood: Mood::Calm, twice: false, request });
     }
 
     #[test]
@@ -372,6 +433,6 @@ mod tests {
                     .collect()
             })
             .collect();
-        assert_eq!(sorts.len(), 6 + 13, "{sorts:?}");
+        assert_eq!(sorts.len(), 6 + 14, "{sorts:?}");
     }
 }

@@ -8,6 +8,7 @@
 //! - None of them is, or holds, what must never be seen.
 //! - A reply answers a request that waits for one, of its tag and its kind; nothing is said of a tag after its Rflush, nor
 //!   of what was sent before a Tversion after its Rversion.
+//! - Flushes of one tag are answered in their order. A fid is not bound, nor opened, while it is already.
 //! - An answer is no larger than was asked for. A refusal is told as the dialect tells it, without what the client sent.
 
 use std::collections::BTreeMap;
@@ -126,6 +127,16 @@ impl Client {
         }
     }
 
+    /// One of the fids that are open, as directories or as files; with no such, or now and then, the number itself.
+    pub(super) fn open_fid(&self, number: u8, dir: bool) -> u32 {
+        let open = self.fids.iter().filter(|(_, held)| held.open.is_some() && held.dir == dir);
+        let count = open.clone().count();
+        match usize::from(number).checked_rem(count) {
+            Some(at) if number > 0 => open.clone().nth(at).map_or(0, |(fid, _)| *fid),
+            _ => number.into(),
+        }
+    }
+
     /// The tags of what waits, the oldest first.
     pub(super) fn waiting(&self) -> impl ExactSizeIterator<Item = u16> {
         self.waiting.iter().map(|asked| asked.tag)
@@ -188,7 +199,7 @@ impl Client {
         if let Some(number) = self.tells {
             println!("  {number} < {tag} {message:?}");
         }
-        let refused = matches!(message, Rmessage::Error { .. } | Rmessage::Lerror { .. });
+        let refused = is_refusal(&message);
         let under = || self.waiting.iter().enumerate().filter(|(_, asked)| asked.tag == tag);
         // A Tversion and a Tflush are never refused for their tags.
         let refusable = |(_, asked): &(usize, &Asked)| !matches!(asked.kind, TVERSION | TFLUSH);
@@ -229,6 +240,13 @@ impl Client {
         match (&asked.effect, message) {
             (Effect::Remove(fid), _) if is(message, Refusal::VIEW) => drop(self.fids.remove(fid)),
             (Effect::Flush(oldtag), _) => {
+                let is_earlier = |other: &Asked| {
+                    matches!(other.effect, Effect::Flush(of) if of == *oldtag) && other.number < asked.number
+                };
+                assert!(
+                    !self.waiting.iter().any(is_earlier),
+                    "flushes of tag {oldtag} are answered out of order"
+                );
                 self.waiting.retain(|other| other.tag != *oldtag || other.number > asked.number);
             }
             (Effect::Version(dialect), _) => {
@@ -240,7 +258,8 @@ impl Client {
             (Effect::Clunk(fid), _) => drop(self.fids.remove(fid)),
             (Effect::Attach(fid, path), _) => {
                 let held = Held { floor: path.len(), path: path.clone(), dir: true, open: None };
-                self.fids.insert(*fid, held);
+                let bound = self.fids.insert(*fid, held);
+                assert!(bound.is_none(), "fid {fid} was bound already: {bound:?}");
             }
             (Effect::Walk(fid, newfid, names), Rmessage::Walk { qids }) if qids.len() == names.len() => {
                 let from = self.fids.get(fid).expect("a walk from a fid that is bound");
@@ -251,10 +270,12 @@ impl Client {
                 if let Some(last) = qids.iter().last() {
                     to.dir = last.kind & QTDIR != 0;
                 }
-                self.fids.insert(*newfid, to);
+                let bound = self.fids.insert(*newfid, to);
+                assert!(bound.is_none() || newfid == fid, "fid {newfid} was bound already: {bound:?}");
             }
             (Effect::Open(fid, reads, moved), Rmessage::Open { qid, .. } | Rmessage::Lopen { qid, .. }) => {
                 let held = self.fids.get_mut(fid).expect("an open of a fid that is bound");
+                assert!(held.open.is_none(), "fid {fid} was open already");
                 held.dir = qid.kind & QTDIR != 0;
                 held.open = Some(Opened { reads: *reads, end: None, moved: *moved });
             }
@@ -294,6 +315,11 @@ impl Held {
     pub(super) fn name(&self) -> &str {
         self.path.last().map_or("/", String::as_str)
     }
+}
+
+/// Whether a message refuses.
+pub(super) fn is_refusal(message: &Rmessage<'_>) -> bool {
+    matches!(message, Rmessage::Error { .. } | Rmessage::Lerror { .. })
 }
 
 /// Whether a message is this refusal, as far as its dialect can tell.

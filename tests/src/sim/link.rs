@@ -24,7 +24,7 @@ impl<K: Kinds> Link<K> {
     pub fn new(backend: Arc<dyn Backend<K>>, limits: Limits, budget: Budget, seed: u64) -> Self {
         Self {
             session: Session::new(limits, budget, seed),
-            bench: Bench { backend, tasks: Vec::new() },
+            bench: Bench { backend, tasks: Vec::new(), given_up: Vec::new() },
             sending: VecDeque::new(),
             hung_up: false,
         }
@@ -160,6 +160,8 @@ impl<K: Kinds> Link<K> {
 struct Bench<K: Kinds> {
     backend: Arc<dyn Backend<K>>,
     tasks: Vec<Task<K>>,
+    /// Asks that were given up while they were asked: what still comes of them is late.
+    given_up: Vec<Ticket>,
 }
 
 /// One of them.
@@ -220,6 +222,7 @@ impl<K: Kinds> Hand<K> for Bench<K> {
     }
 
     fn job(&mut self, ticket: Ticket, job: Box<dyn Job<K>>, apart: Apart) {
+        assert!(!self.given_up.contains(&ticket), "a job begins although nobody waits for it any more");
         self.tasks.push(Task { ticket, apart, stage: Stage::Job(job, When::Now) });
     }
 
@@ -229,7 +232,10 @@ impl<K: Kinds> Hand<K> for Bench<K> {
             Stage::Cold(_) => true,
             Stage::Job(job, _) => job.abandon(),
             // A worker is in the middle of it: the session is told that nothing will come, and what comes is late.
-            Stage::Asked(_) => return true,
+            Stage::Asked(_) => {
+                self.given_up.push(ticket);
+                return true;
+            }
             // The answer is on its way.
             Stage::Stepped(_) => return false,
         };

@@ -58,6 +58,8 @@ pub(super) struct Seen {
     btime: Option<Time>,
     uid: u32,
     gid: u32,
+    /// It is there, empty, even where its target cannot be reached.
+    always: bool,
 }
 
 /// Where a path leads.
@@ -94,7 +96,7 @@ impl Oracle {
                     if top && !mirror.dir && meta.kind != Kind::File {
                         return Err(Refusal::NOT_FOUND);
                     }
-                    Ok(of_file(&meta))
+                    Ok(Seen { always: top && mirror.always, ..of_file(&meta) })
                 }
                 _ if top && mirror.always => Ok(self.derived(path, true, String::new())),
                 Ok(_) => Err(Refusal::NOT_FOUND),
@@ -227,6 +229,7 @@ impl Oracle {
             btime: None,
             uid: me.uid,
             gid: me.gid,
+            always: false,
         }
     }
 
@@ -267,6 +270,11 @@ impl Oracle {
 }
 
 impl Seen {
+    /// Whether an empty directory stands in for it where it cannot be reached.
+    pub(super) fn may_stand_in(&self) -> bool {
+        self.always
+    }
+
     /// The attributes, as 9P2000.L tells them.
     pub(super) fn attr(&self, qid: Qid) -> Attr {
         let seconds = |time: Time| time.sec as u64;
@@ -345,6 +353,7 @@ fn of_file(meta: &Meta) -> Seen {
         btime: meta.btime,
         uid: meta.uid,
         gid: meta.gid,
+        always: false,
     }
 }
 

@@ -5,6 +5,7 @@
 use backend::Tree;
 use engine::port::Now;
 use memchr::memmem::Finder;
+use proto::frame::{self, Next};
 use proto::{Dialect, Tmessage};
 
 use super::client::{Client, Effect};
@@ -128,6 +129,10 @@ impl Seat {
         let Some(link) = &mut self.link else { return };
         let most = match cut {
             Cut::Whole => self.coming.len(),
+            Cut::Frames => match frame::next(&self.coming, u32::MAX) {
+                Next::Frame(size) => size,
+                Next::More(_) | Next::Broken => self.coming.len(),
+            },
             Cut::Anywhere => 1 + choose(self.coming.len() as u32) as usize,
             Cut::Small => (1 + choose(3) as usize).min(self.coming.len()),
         };
@@ -184,6 +189,11 @@ impl Seat {
         assert!(self.coming.is_empty(), "{} bytes are never read", self.coming.len());
         assert_eq!(self.client.waiting().len(), 0, "requests are never answered: {}", self.client.told());
         assert!(!link.session().is_busy(), "a session is busy with nothing");
+        assert_eq!(
+            link.session().fids(),
+            self.client.fids.len(),
+            "fids of a session, and those its client has"
+        );
     }
 }
 

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
 use proptest::strategy::{NewTree, Strategy, ValueTree};
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
 use super::{Report, Stage};
 use crate::plan::Plan;
@@ -20,6 +20,16 @@ use crate::plan::Plan;
 /// The words of the invariant, or of any other panic.
 pub fn attempt(stage: &Stage, plan: &Plan) -> Result<Report, String> {
     quietly(|| stage.run(plan))
+}
+
+/// The smallest plan below one that fails which fails too, and what it fails with.
+pub fn smallest(plan: &Plan, test: impl Fn(&Plan) -> Result<(), String>) -> (Plan, String) {
+    let config = Config { failure_persistence: None, max_shrink_iters: MOST_TRIES, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    match runner.run_one(Tree::new(plan.clone()), |plan| test(&plan).map_err(TestCaseError::fail)) {
+        Err(TestError::Fail(why, plan)) => (plan, why.to_string()),
+        _ => (plan.clone(), "it failed once, and not again".to_owned()),
+    }
 }
 
 /// Does something whose panic is a result and not a noise.
@@ -168,6 +178,8 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 static INSTALL: Once = Once::new();
+/// Plans tried on the way to the smallest.
+const MOST_TRIES: u32 = 20_000;
 
 #[cfg(test)]
 mod tests {

@@ -2,12 +2,12 @@
 
 use backend::host::fixture::{Bytes, Edit, FsType, Special, World};
 
-use super::{CANARY, Change, Scene};
+use super::{CANARY, Change, Scene, Spot};
 use crate::world::fill;
 
 /// The scene.
 pub(super) const HOME: Scene =
-    Scene { name: "home", build, paths: PATHS, words: WORDS, hidden: HIDDEN, databases: DATABASES, changes };
+    Scene { name: "home", build, paths: PATHS, words: WORDS, hidden: HIDDEN, databases: DATABASES, spots };
 
 /// What lies below the home directory. `=` is a file of this text, `!` one that is hidden, `#` one of so many bytes of a
 /// pattern, `/` an empty directory, `>` a link to this, `|` a fifo.
@@ -147,28 +147,30 @@ const WORDS: &[&[u8]] = &[
 const HIDDEN: &[&str] = &["agent.db", "models.yml", ".ssh"];
 const DATABASES: &[(&str, &str)] = &[("omp", "history.db"), ("hermes", "state.db")];
 
-/// What changes, and between directories what moves there.
-const CHANGING_FILES: &[&str] = &[
-    ".hermes/notes.txt",
-    ".hermes/sub/other.txt",
-    ".hermes/large.bin",
-    ".hermes/sub/deep/deeper/file.txt",
-    ".hermes/late-read",
-    ".hermes/empty.txt",
-    ".claude/history.jsonl",
-    ".claude/skills/hello/SKILL.md",
-    ".claude/projects/-home-me-app/1b4e28ba-2fa1-41d2-883f-0016d3cca427.jsonl",
-    ".codex/history.jsonl",
+/// Files that change: where they lie below the home directory, and where in the tree.
+const CHANGING_FILES: &[(&str, &str)] = &[
+    (".hermes/notes.txt", "hermes/notes.txt"),
+    (".hermes/late-read", "hermes/late-read"),
+    (".hermes/sub/other.txt", "hermes/sub/other.txt"),
+    (".hermes/large.bin", "hermes/large.bin"),
+    (".hermes/late-open", "hermes/late-open"),
+    (".hermes/sub/deep/deeper/file.txt", "hermes/sub/deep/deeper/file.txt"),
+    (".claude/history.jsonl", "claude/history"),
+    (".claude/skills/hello/SKILL.md", "skills/claude/hello/SKILL.md"),
+    (
+        ".claude/projects/-home-me-app/1b4e28ba-2fa1-41d2-883f-0016d3cca427.jsonl",
+        "claude/projects/-home-me-app/1b4e28ba-2fa1-41d2-883f-0016d3cca427.jsonl",
+    ),
+    (".codex/history.jsonl", "codex/history"),
 ];
-const CHANGING_DIRECTORIES: &[&str] = &[
-    ".hermes/sub",
-    ".hermes/sub/deep",
-    ".hermes/bare",
-    ".claude/projects",
-    ".claude/skills",
-    ".hermes",
-    ".dsh",
-    ".codex/sessions",
+/// Directories that do.
+const CHANGING_DIRECTORIES: &[(&str, &str)] = &[
+    (".hermes/sub", "hermes/sub"),
+    (".hermes/sub/deep", "hermes/sub/deep"),
+    (".hermes", "hermes"),
+    (".claude/projects", "claude/projects"),
+    (".claude/skills", "claude/skills"),
+    (".codex/sessions", "codex/sessions"),
 ];
 
 fn build() -> World {
@@ -200,12 +202,16 @@ fn build() -> World {
     world
 }
 
-fn changes() -> Vec<Change> {
-    let files = CHANGING_FILES.iter().flat_map(|path| of_file(path));
-    let directories = CHANGING_DIRECTORIES.iter().flat_map(|path| of_directory(path));
-    let all: Vec<Change> = files.chain(directories).collect();
-    debug_assert!(all.len() <= usize::from(u16::MAX));
-    all
+fn spots() -> Vec<Spot> {
+    let files = CHANGING_FILES.iter().map(|&(path, shown)| {
+        let (above, _) = shown.rsplit_once('/').expect("a directory");
+        Spot { paths: vec![shown.to_owned(), shown.to_owned(), above.to_owned()], changes: of_file(path) }
+    });
+    let directories = CHANGING_DIRECTORIES.iter().map(|&(path, shown)| {
+        let other = format!("{shown}/other.txt");
+        Spot { paths: vec![shown.to_owned(), shown.to_owned(), other], changes: of_directory(path) }
+    });
+    files.chain(directories).collect()
 }
 
 fn of_file(path: &str) -> Vec<Change> {
@@ -221,7 +227,7 @@ fn of_file(path: &str) -> Vec<Change> {
         plain([write("written anew\n")]),
         plain([Edit::Write { path: file(), bytes: pattern(12_000).into() }]),
         plain([Edit::Truncate { path: file(), bytes: 3 }]),
-        plain([Edit::Overwrite { path: file(), offset: 1, bytes: "OVER".into(), keep_mtime: true }]),
+        plain([Edit::Overwrite { path: file(), offset: 20, bytes: "OVER".into(), keep_mtime: true }]),
         plain([Edit::Replace { path: file(), bytes: "replaced\n".into() }]),
         plain([Edit::Replace { path: file(), bytes: pattern(12_000).into() }]),
         plain([removed()]),
@@ -244,6 +250,9 @@ fn of_file(path: &str) -> Vec<Change> {
         ]),
         // A database under an innocent name: what is open notices that, too.
         plain([write("SQLite format 3\0"), a_while(), Edit::Append { path: file(), bytes: CANARY.into() }]),
+        plain([Edit::Reappear { path: file(), bytes: "back at once\n".into(), same_birth: true }]),
+        plain([write("SQLite format 3\0, and more")]),
+        plain([Edit::Replace { path: file(), bytes: "SQLite format 3\0, and more".into() }]),
         plain([Edit::Rename { from: file(), to: beside("moved") }]),
         plain([Edit::Rename { from: beside("moved"), to: file() }]),
         plain([Edit::HardLink { from: file(), to: beside("other.txt") }]),
@@ -331,7 +340,7 @@ fn pattern(bytes: usize) -> Vec<u8> {
 mod tests {
     use backend::name::{Name, Root};
 
-    use super::{CANARY, FILES, HOME, changes};
+    use super::{CANARY, FILES, HOME, spots};
 
     #[test]
     fn what_is_called_hidden_is_and_nothing_else() {
@@ -349,7 +358,7 @@ mod tests {
 
     #[test]
     fn there_are_many_changes_and_all_can_be_done_somewhere() {
-        assert!(changes().len() > 300);
+        assert!(spots().iter().map(|spot| spot.changes.len()).sum::<usize>() > 300);
         assert!(HOME.hides(&format!("secret-{CANARY}")) && !HOME.hides("notes.txt"));
     }
 
