@@ -123,14 +123,11 @@ impl<K: Kinds> Server<K> {
         let Some(entry) = self.registry.enter(&stream, self.shared.options.connections) else { return };
         let connection = match Connection::new(&self.shared, stream, entry) {
             Ok(connection) => connection,
-            Err(error) => {
-                tracing::warn!("refused a connection: {error}");
-                return;
-            }
+            Err(error) => return self.registry.lock().log_failed(&error),
         };
         let thread = thread::Builder::new().name("connection".into()).stack_size(STACK);
         if let Err(error) = thread.spawn(move || connection.run()) {
-            tracing::warn!("refused a connection: cannot start a thread: {error}");
+            self.registry.lock().log_failed(&error);
         }
     }
 
@@ -169,6 +166,13 @@ struct Connections {
     next: u64,
     refused: Seldom,
     ended: Option<Arc<Stop>>,
+}
+
+impl Connections {
+    /// Says that a connection was closed because it could not be served.
+    fn log_failed(&mut self, why: &io::Error) {
+        self.refused.log(|more| tracing::warn!(more, "refused a connection: {why}"));
+    }
 }
 
 impl Registry {

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use proto::Dialect;
 use rustix::process::{Pid, Signal, kill_process};
 use tests::check::{Client, ROOT};
-
-use crate::wire::Line;
+use tests::line::Line;
 
 /// A running server. Dropping it kills it.
 pub(crate) struct Daemon {

@@ -18,7 +18,6 @@ mod readme;
 mod storm;
 mod streams;
 mod users;
-mod wire;
 
 /// Says something past the test runner, which keeps what a passing test prints.
 fn tell(what: &str) {

@@ -10,10 +10,10 @@ use std::time::Duration;
 use proto::{Dialect, NOTAG, Tmessage};
 use rustix::process::Signal;
 use tests::check::{Client, ROOT};
+use tests::line::Line;
 
 use crate::daemon::{Daemon, client};
 use crate::home::Home;
-use crate::wire::Line;
 
 #[test]
 fn the_name_of_a_killed_server_is_taken_over() {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use proto::{Dialect, NOFID, NOTAG, OREAD, Tmessage};
 use tests::check::{ROOT, encode, pack};
 use tests::fitness::skip;
+use tests::line::Line;
 use tests::rig::{Received, Wire};
 use tests::world::fill;
 
@@ -15,121 +16,100 @@ use crate::binary::given;
 use crate::daemon::{Daemon, PATIENCE, client};
 use crate::home::Home;
 use crate::tell;
-use crate::wire::Line;
 
 #[test]
 fn noise_on_a_thousand_connections_hurts_nobody() {
-    on_each_driver(|driver| {
-        let home = furnished();
-        let posted = home.posted("agents");
-        let daemon = Daemon::start(&mut home.command(&["--driver", driver]));
-        let idle = daemon.memory_kib("VmRSS");
-        let slowest = beside(&posted, || {
-            for seed in 0..1000 {
-                let mut line = Line::unix(&posted);
-                if seed % 2 == 0 {
-                    line.send(&version(64 * 1024), SHORT);
-                }
-                let mut noise = vec![0; 64 * 1024];
-                fill(seed, 0, &mut noise);
-                // What is not taken was refused.
-                line.send(&noise, SHORT);
-                while let Received::Bytes(_) = line.receive(Duration::from_millis(1)) {}
+    storm("noise", "", |_, posted| {
+        for seed in 0..1000 {
+            let mut line = Line::unix(posted);
+            if seed % 2 == 0 {
+                line.send(&version(64 * 1024), SHORT);
             }
-        });
-        report(&format!("noise, {driver}"), &daemon, idle, slowest);
+            let mut noise = vec![0; 64 * 1024];
+            fill(seed, 0, &mut noise);
+            // What is not taken was refused.
+            line.send(&noise, SHORT);
+            while let Received::Bytes(_) = line.receive(Duration::from_millis(1)) {}
+        }
     });
 }
 
 #[test]
 fn peers_that_stall_and_peers_that_do_not_read_are_let_go_in_time() {
-    on_each_driver(|driver| {
-        let home = furnished();
-        let posted = home.posted("agents");
-        let daemon = Daemon::start(&mut home.command(&["--driver", driver]));
-        let idle = daemon.memory_kib("VmRSS");
-        let slowest = beside(&posted, || {
-            let silent: Vec<_> = (0..20).map(|_| Line::unix(&posted)).collect();
-            let half: Vec<_> = (1..version(8192).len())
-                .map(|cut| {
-                    let mut line = Line::unix(&posted);
-                    line.send(&version(8192)[..cut], SHORT);
-                    line
-                })
-                .collect();
-            let deaf: Vec<_> = (0..40).map(|_| deaf(&posted)).collect();
-            let start = Instant::now();
-            for mut line in silent.into_iter().chain(half) {
-                assert_eq!(line.receive(HANDSHAKE + SLACK), Received::Closed, "no version, no connection");
-            }
-            let handshake = start.elapsed();
-            assert!(handshake > HANDSHAKE / 2, "a peer has time: {handshake:?}");
-            daemon.await_line("closed a connection that agreed on no version in time");
-            report(&format!("deaf peers, {driver}"), &daemon, idle, Duration::ZERO);
-            daemon.await_lines("closed a connection that left its replies unread", deaf.len());
-            for mut line in deaf {
-                // Behind what was sent before.
-                while let Received::Bytes(_) = line.receive(PATIENCE) {}
-                assert_eq!(line.receive(PATIENCE), Received::Closed);
-            }
-        });
-        report(&format!("stalled and deaf peers, {driver}"), &daemon, idle, slowest);
+    storm("stalled and deaf peers", "", |daemon, posted| {
+        let half = |cut| {
+            let mut line = Line::unix(posted);
+            line.send(&version(8192)[..cut], SHORT);
+            line
+        };
+        // From nothing to all but the last byte.
+        let stalled: Vec<_> = (0..version(8192).len()).map(half).collect();
+        let deaf: Vec<_> = (0..40).map(|_| deaf(posted)).collect();
+        let start = Instant::now();
+        for mut line in stalled {
+            assert_eq!(line.receive(HANDSHAKE + SLACK), Received::Closed, "no version, no connection");
+        }
+        assert!(start.elapsed() > HANDSHAKE / 2, "a peer has time");
+        daemon.await_line("closed a connection that agreed on no version in time");
+        daemon.await_lines("closed a connection that left its replies unread", deaf.len());
+        for mut line in deaf {
+            // Behind what was sent before.
+            while let Received::Bytes(_) = line.receive(PATIENCE) {}
+            assert_eq!(line.receive(PATIENCE), Received::Closed);
+        }
     });
 }
 
 #[test]
 fn connections_beyond_the_limit_are_closed_and_told_of() {
-    on_each_driver(|driver| {
-        let home = furnished();
-        let posted = home.posted("agents");
-        let daemon = Daemon::start(&mut home.command(&["--driver", driver]));
-        let idle = daemon.memory_kib("VmRSS");
-        let slowest = beside(&posted, || {
-            let mut crowd: Vec<_> = (0..300).map(|_| Line::unix(&posted)).collect();
-            daemon.await_line("refused a connection: the limit is 256 connections");
-            let served = crowd.iter_mut().map(greet).filter(|served| *served).count();
-            // The one beside counts, too.
-            assert_eq!(served, 256 - 1);
-        });
-        report(&format!("300 connections, {driver}"), &daemon, idle, slowest);
-        client(&posted, Dialect::Plain).expect_alive();
+    storm("300 connections", "", |daemon, posted| {
+        let mut crowd: Vec<_> = (0..300).map(|_| Line::unix(posted)).collect();
+        daemon.await_line("refused a connection: the limit is 256 connections");
+        // The one beside counts, too.
+        assert_eq!(crowd.iter_mut().map(greet).filter(|served| *served).count(), 256 - 1);
     });
 }
 
 #[test]
 fn a_server_without_descriptors_says_so_and_recovers() {
-    on_each_driver(|driver| {
-        let home = furnished();
-        let posted = home.posted("agents");
-        let daemon = Daemon::start(&mut given(&home.command(&["--driver", driver]), "ulimit -n 48;"));
-        let idle = daemon.memory_kib("VmRSS");
-        let slowest = beside(&posted, || {
-            let mut crowd: Vec<_> = (0..100).map(|_| Line::unix(&posted)).collect();
-            daemon.await_line("no descriptor is free");
-            let served = crowd.iter_mut().map(greet).filter(|served| *served).count();
-            assert!((1..48).contains(&served), "{served} with 48 descriptors");
-        });
-        report(&format!("48 descriptors, {driver}"), &daemon, idle, slowest);
-        let mut client = client(&posted, Dialect::Plain);
-        assert_eq!(client.contents("hermes/logs/agent.log"), b"started\n");
+    storm("48 descriptors", "ulimit -n 48;", |daemon, posted| {
+        let mut crowd: Vec<_> = (0..100).map(|_| Line::unix(posted)).collect();
+        daemon.await_line("refused a connection");
+        let served = crowd.iter_mut().map(greet).filter(|served| *served).count();
+        assert!((1..48).contains(&served), "{served} with 48 descriptors");
     });
 }
 
-/// Runs a test with each driver, at once.
-fn on_each_driver(test: impl Fn(&str) + Sync) {
+/// Does something to a server of each driver, both at once, which a shell starts after it did something `first`: memory stays
+/// bounded, another client is served all the while, and a new one afterwards.
+fn storm(what: &str, first: &str, act: impl Fn(&Daemon, &Path) + Sync) {
+    let one = |driver: &str| {
+        let mut home = Home::furnished();
+        home.serve(".hermes/long", "/hermes/long", &vec![b'x'; 1 << 20]);
+        let posted = home.posted("agents");
+        let daemon = Daemon::start(&mut given(&home.command(&["--driver", driver]), first));
+        let idle = daemon.memory_kib("VmRSS");
+        let slowest = beside(&posted, || act(&daemon, &posted));
+        let (most, now) = (daemon.memory_kib("VmHWM"), daemon.memory_kib("VmRSS"));
+        tell(&format!(
+            "storm, {what}, {driver}: {idle} KiB before, {most} KiB at most, {now} KiB after; others waited {slowest:.1?} \
+             at most"
+        ));
+        assert!(most < idle + GROWTH_KIB_MAX, "{most} KiB");
+        assert!(slowest < SLACK, "others waited {slowest:?}");
+        // The places that are given up by now are given out again.
+        let start = Instant::now();
+        while !greet(&mut Line::unix(&posted)) {
+            assert!(start.elapsed() < PATIENCE, "it does not recover");
+        }
+        assert_eq!(client(&posted, Dialect::Plain).contents("hermes/logs/agent.log"), b"started\n");
+    };
     thread::scope(|scope| {
-        scope.spawn(|| test("blocking"));
+        scope.spawn(|| one("blocking"));
         let home = Home::empty();
         let probe = Daemon::spawn(&mut home.command(&["--driver", "uring"]));
-        if probe.serves() { test("uring") } else { skip(&probe.log()) }
+        if probe.serves() { one("uring") } else { skip(&probe.log()) }
     });
-}
-
-/// A home with something large.
-fn furnished() -> Home {
-    let mut home = Home::furnished();
-    home.serve(".hermes/long", "/hermes/long", &vec![b'x'; 1 << 20]);
-    home
 }
 
 /// Acts while another client goes on as always; yields how long that one had to wait at most.
@@ -160,15 +140,6 @@ fn beside(socket: &Path, act: impl FnOnce()) -> Duration {
         acted.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         slowest
     })
-}
-
-fn report(what: &str, daemon: &Daemon, idle: u64, slowest: Duration) {
-    let (most, now) = (daemon.memory_kib("VmHWM"), daemon.memory_kib("VmRSS"));
-    tell(&format!(
-        "storm, {what}: {idle} KiB before, {most} KiB at most, {now} KiB after; others waited {slowest:.1?} at most"
-    ));
-    assert!(most < idle + GROWTH_KIB_MAX, "{most} KiB");
-    assert!(slowest < SLACK, "others waited {slowest:?}");
 }
 
 /// A client that asks for much and reads none of it.

@@ -9,11 +9,11 @@ use std::process::Stdio;
 use proto::Dialect;
 use rustix::process::Signal;
 use tests::check::Client;
+use tests::line::Line;
 
 use crate::binary::given;
 use crate::daemon::{Daemon, attached, client};
 use crate::home::Home;
-use crate::wire::Line;
 
 #[test]
 fn one_session_is_served_over_a_pair_of_pipes() {

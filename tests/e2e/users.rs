@@ -13,11 +13,11 @@ use proto::Dialect;
 use rustix::process::{Uid, geteuid};
 use tests::check::Client;
 use tests::fitness::skip;
+use tests::line::Line;
 
 use crate::binary::given;
 use crate::daemon::{Daemon, attached, client};
 use crate::home::Home;
-use crate::wire::Line;
 
 #[test]
 fn another_user_is_closed_without_a_byte() {

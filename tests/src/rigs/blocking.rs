@@ -1,12 +1,8 @@
 //! The real tree behind a unix socket, served by the blocking driver: what the daemon is on a machine without io_uring.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use backend::Tree;
 use drivers::listen::Listener;
@@ -16,7 +12,8 @@ use engine::Budget;
 use engine::port::Backend;
 
 use crate::disk::Disk;
-use crate::rig::{Need, Received, Rig, Wire, World};
+use crate::line::Line;
+use crate::rig::{Need, Rig, Wire, World};
 use crate::rigs::child::Child;
 use crate::rigs::driver::Driver;
 use crate::rigs::tree::{PINNED, tree};
@@ -69,7 +66,7 @@ struct Served {
 
 impl World for Served {
     fn connect(&self) -> Box<dyn Wire> {
-        Box::new(Socket::connect(&self.socket))
+        Box::new(Line::unix(&self.socket))
     }
 
     fn edit(&self, edit: &Edit) {
@@ -96,59 +93,3 @@ impl Drop for Served {
         }
     }
 }
-
-/// A client's end of a unix socket.
-pub(super) struct Socket {
-    stream: UnixStream,
-}
-
-impl Socket {
-    pub(super) fn connect(path: &Path) -> Self {
-        Self { stream: UnixStream::connect(path).expect("a connection") }
-    }
-}
-
-impl Wire for Socket {
-    fn send(&mut self, bytes: &[u8], within: Duration) -> usize {
-        let deadline = Instant::now() + within;
-        let mut sent = 0;
-        while sent < bytes.len() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            self.stream.set_write_timeout(Some(left)).expect("a timeout");
-            match self.stream.write(&bytes[sent..]) {
-                Ok(count) => sent += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        sent
-    }
-
-    fn receive(&mut self, within: Duration) -> Received {
-        self.stream.set_read_timeout(Some(within)).expect("a timeout");
-        let mut bytes = vec![0; PIECE];
-        loop {
-            return match self.stream.read(&mut bytes) {
-                Ok(0) => Received::Closed,
-                Ok(count) => {
-                    bytes.truncate(count);
-                    Received::Bytes(bytes)
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => Received::Nothing,
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => Received::Closed,
-                Err(error) => panic!("a socket that cannot be read: {error}"),
-            };
-        }
-    }
-
-    fn half_close(&mut self) {
-        self.stream.shutdown(Shutdown::Write).expect("a socket that is there");
-    }
-}
-
-/// Bytes asked of the socket at a time.
-const PIECE: usize = 256 * 1024;

@@ -15,8 +15,8 @@ use drivers::signals::Stop;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::disk::Disk;
+use crate::line::Line;
 use crate::rig::{Wire, World};
-use crate::rigs::blocking::Socket;
 use crate::rigs::driver::Driver;
 use crate::rigs::tree::tree;
 use crate::world::Edit;
@@ -72,7 +72,7 @@ impl Child {
 
 impl World for Child {
     fn connect(&self) -> Box<dyn Wire> {
-        Box::new(Socket::connect(&self.disk.socket()))
+        Box::new(Line::unix(&self.disk.socket()))
     }
 
     fn edit(&self, edit: &Edit) {

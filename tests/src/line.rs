@@ -1,19 +1,21 @@
 //! A connection to a server, over any stream.
+//!
+//! Owns: the client's end of it. Must not know: what travels, or who serves.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::rig::{Received, Wire};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
-use tests::rig::{Received, Wire};
 
 /// One end of a stream: a socket, or a pair of pipes.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub struct Line {
     input: OwnedFd,
     /// Another descriptor than the input only for pipes; nothing once it is closed.
     output: Option<OwnedFd>,
@@ -21,24 +23,24 @@ pub(crate) struct Line {
 
 impl Line {
     /// Connects to a unix socket.
-    pub(crate) fn unix(path: &Path) -> Self {
+    pub fn unix(path: &Path) -> Self {
         Self::socket(UnixStream::connect(path).expect("a connection"))
     }
 
     /// Connects to a TCP port.
-    pub(crate) fn tcp(address: SocketAddr) -> Self {
+    pub fn tcp(address: SocketAddr) -> Self {
         Self::socket(TcpStream::connect(address).expect("a connection"))
     }
 
     /// A connected socket.
-    pub(crate) fn socket(socket: impl Into<OwnedFd>) -> Self {
+    pub fn socket(socket: impl Into<OwnedFd>) -> Self {
         let socket = socket.into();
         let output = socket.try_clone().expect("a descriptor");
         Self::pipes(socket, output)
     }
 
     /// Two pipes: what is read from, and what is written to.
-    pub(crate) fn pipes(input: impl Into<OwnedFd>, output: impl Into<OwnedFd>) -> Self {
+    pub fn pipes(input: impl Into<OwnedFd>, output: impl Into<OwnedFd>) -> Self {
         let (input, output) = (input.into(), output.into());
         for way in [&input, &output] {
             rustix::io::ioctl_fionbio(way, true).expect("a stream");
