@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "the test makes the machine that the host is asked about")]
 
 mod chat;
+mod churn;
 mod claude;
 mod client;
 mod codex;
