@@ -346,10 +346,10 @@ impl Machine {
         let alone = EXEC.lock().unwrap_or_else(PoisonError::into_inner);
         let running = Running(command.current_dir(self.work()).process_group(0).spawn().unwrap());
         drop(alone);
-        // Between fork and exec it is still this program.
+        // Between fork and exec it is still this program. One that has ended already has no program to show.
         self.wait(|| {
             let exe = fs::read_link(format!("/proc/{}/exe", running.pid()));
-            exe.is_ok_and(|exe| exe != std::env::current_exe().unwrap())
+            exe.map_or(true, |exe| exe != std::env::current_exe().unwrap())
         });
         running
     }
