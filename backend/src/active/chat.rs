@@ -21,7 +21,7 @@ use crate::chat::{Error, Format, Index, Source};
 use crate::harness;
 use crate::harness::codex::bases::{self, Rollouts};
 use crate::host::{Errno, File, Host, Kind, Meta};
-use crate::name::{Rel, Root};
+use crate::name::{DATABASE_HEAD_BYTES, Rel, Root, is_database};
 use crate::pins::gone;
 use crate::qid;
 use crate::tree::Turn;
@@ -213,6 +213,12 @@ impl Talks {
 
     fn open_script(&self, script: &Script) -> Result<(Box<dyn Source>, Meta), Errno> {
         let (file, meta) = self.host.open(script.root, &script.rel, Effort::Full)?;
+        // What `transcript` refuses to serve is no conversation either.
+        let mut head = [0; DATABASE_HEAD_BYTES];
+        let read = file.read_at(&mut head, 0, Effort::Full)?;
+        if is_database(&head[..read]) {
+            return Err(Errno::PERM);
+        }
         Ok((Box::new(OnDisk(file)), meta))
     }
 }

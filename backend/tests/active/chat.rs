@@ -64,6 +64,13 @@ fn messages_list_and_read_in_the_order_of_saying() {
 }
 
 #[test]
+fn a_database_is_no_conversation_whatever_lines_it_holds() {
+    let (_world, mut client) = claude(&("SQLite format 3\0\n".to_owned() + &user("hi")));
+    assert_eq!(client.list(CHAT).unwrap_err(), Refusal::NOT_PERMITTED);
+    assert!(client.node(&format!("{CHAT}/00000000-user")).is_err());
+}
+
+#[test]
 fn a_name_has_one_spelling() {
     let (_world, mut client) = claude(&user("hi"));
     for name in
