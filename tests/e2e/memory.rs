@@ -45,7 +45,7 @@ fn a_server_takes_little_at_rest_and_little_for_each_fid() {
     let each = (after - before) * 1024 / u64::from(FIDS - FIDS_AT_ONCE);
     tell(&format!("memory: {idle} KiB at rest, {after} KiB with {FIDS} fids walked, {each} bytes each"));
     assert!(each <= FID_BYTES_MAX, "{each} bytes for each fid");
-    let most = if is_release() { IDLE_KIB_MAX } else { 2 * IDLE_KIB_MAX };
+    let most = if is_release() { IDLE_KIB_MAX } else { IDLE_DEBUG_KIB_MAX };
     assert!(idle <= most, "{idle} KiB at rest");
 }
 
@@ -135,7 +135,9 @@ const FIDS: u32 = 10_000;
 /// As many as may be in flight.
 const FIDS_AT_ONCE: u32 = 50;
 const FID_BYTES_MAX: u64 = 128;
-const IDLE_KIB_MAX: u64 = 4096;
+const IDLE_KIB_MAX: u64 = 5120;
+/// The same of one that is not optimised.
+const IDLE_DEBUG_KIB_MAX: u64 = 8192;
 /// Of each program whose start is measured, at least.
 const RUNS: usize = 20;
 const START_MAX: Duration = Duration::from_millis(10);
