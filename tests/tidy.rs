@@ -89,7 +89,7 @@ const ARITHMETIC: &[&str] = &["rustix::fs::makedev", "rustix::fs::major", "rusti
 /// Words of work that is not done, or of a test that does not run.
 const UNDONE: &[&str] = &["todo!", "unimplemented!", "dbg!", "#[ignore", "FIXME", "XXX"];
 /// Paths of some machine, which say nothing to a reader.
-const PRIVATE: &[&str] = &["/work/", "/tmp/helpers", "/home/user"];
+const PRIVATE: &[&str] = &["/work/", "/home/user"];
 
 /// The most lines of a source file, and of a file of tests alone, which is a list.
 const MAX_LINES: usize = 650;
