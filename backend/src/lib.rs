@@ -14,7 +14,9 @@ pub mod name;
 mod pins;
 mod process;
 mod qid;
+mod text;
 mod tree;
 
 pub use agents::{Agents, Limits};
+pub use text::is_unprintable;
 pub use tree::{Node, Open, Tree};

@@ -8,6 +8,7 @@ use std::fmt::{self, Write};
 use std::io;
 use std::time::{Duration, Instant};
 
+use backend::is_unprintable;
 use rustix::fs::fstat;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -107,13 +108,6 @@ impl Write for Scrub<'_> {
         self.out.push(c);
         Ok(())
     }
-}
-
-/// Characters that move a cursor, end a line, or change the order in which others are shown.
-pub fn is_unprintable(c: char) -> bool {
-    let separates_lines = matches!(c, '\u{2028}' | '\u{2029}');
-    let reorders = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || separates_lines || reorders
 }
 
 /// The format of a line: a prefix, the message, then ` name=value` for each field.

@@ -11,6 +11,7 @@ use crate::harness::{self, Harness, Resolved, Scene, Session, Subagent, Torn};
 use crate::host::{Kind, Meta};
 use crate::name::Rel;
 use crate::process::{Environ, Stat};
+use crate::text::is_unprintable;
 use crate::tree::halt::Halt;
 use engine::port::Effort;
 use proto::Refusal;
@@ -178,12 +179,12 @@ fn line(value: Option<String>) -> String {
     }
 }
 
-/// A value fit to be one line: without control characters, and at most [`VALUE_BYTES`] long.
+/// A value fit to be one line: without characters that a terminal would obey, and at most [`VALUE_BYTES`] long.
 fn clean(text: &str) -> String {
     let mut value = String::with_capacity(text.len().min(VALUE_BYTES));
     let visible = text.trim().chars().filter_map(|c| match c {
         '\t' | '\n' | '\r' => Some(' '),
-        c if c.is_control() => None,
+        c if is_unprintable(c) => None,
         c => Some(c),
     });
     for c in visible {
@@ -209,6 +210,7 @@ mod tests {
     #[test]
     fn a_value_is_one_short_line() {
         assert_eq!(clean(" a\tb\r\nc\u{1b}[0m\u{0}\u{85}\u{7f} "), "a b  c[0m");
+        assert_eq!(clean("\u{202e}evil\u{2066}\u{61c}\u{2028}é\u{200d}"), "evilé\u{200d}");
         assert_eq!(clean("\n"), "");
         assert_eq!(clean(&"x".repeat(300)).len(), 256);
         assert_eq!(clean(&"ü".repeat(300)), "ü".repeat(128));

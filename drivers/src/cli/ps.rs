@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use backend::is_unprintable;
 use drivers::client::{Client, Error, Escaped, Files, Pace, TreePath};
 use drivers::clock;
-use drivers::log::is_unprintable;
 use serde_json::{Value, json};
 
 use super::arguments::Ps;

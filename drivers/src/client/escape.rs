@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::log::is_unprintable;
+use backend::is_unprintable;
 
 /// Shows a name on one line, so that what is printed can be told from any other name's print: a control character, and
 /// whatever else would move a cursor or reorder a line, becomes `\n`, `\t`, `\r`, `\e` or `\u{…}`; a byte that is not UTF-8
