@@ -3,11 +3,12 @@
 //! Owns: the descriptor an open fid keeps, and when it is trusted. Must not know: where the file stands in the tree.
 //!
 //! A descriptor that is kept makes a read one system call, but a path can lead to another file meanwhile. So the pin is
-//! *checked*: when the last check is older than [`FRESH_NS`], and always before a read that came up short is answered,
-//! because its end may not be the end of the file the path names. A check asks the open file for its ctime and link
-//! count, and resolves the path again if either moved: a rename or an unlink moves one of them. Where that cannot be
-//! relied on ([`File::tells_replacement`], or a ctime so young that the next change could bear the same) each check
-//! resolves the path.
+//! *checked*. When the path was last resolved longer than [`FRESH_NS`] ago it is resolved again: nothing of the file
+//! itself tells that a directory above it was renamed. In between, a read that came up short asks the open file for its
+//! ctime and link count before it is answered, because its end may not be the end of the file the path names, and
+//! resolves the path if either moved: a rename or an unlink moves one of them. Where that cannot be relied on
+//! ([`File::tells_replacement`], or a ctime so young that the next change could bear the same) the path is resolved
+//! then too.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +28,7 @@ pub(crate) struct Pin {
     rel: Rel,
     /// Whether it may be a database: its name is on the root's short list.
     served_database: bool,
-    /// Monotonic time up to which the last check holds; 0 once one has failed.
+    /// Monotonic time up to which the path holds as it was last resolved; 0 once that has failed.
     fresh_until_ns: AtomicU64,
     /// Replaced as a whole; the lock is never held across a call of the host.
     state: Mutex<State>,
@@ -110,15 +111,13 @@ impl Pins {
         let Some(held) = held else {
             return self.read_anew(pin, seen, buf, offset, turn);
         };
-        if !pin.is_fresh(turn) && self.check(pin, &held, seen, turn)? == Check::Replaced {
+        if !pin.is_fresh(turn) && self.resolve(pin, &held, seen, turn)? == Check::Replaced {
             return self.read_anew(pin, seen, buf, offset, turn);
         }
         let read = held.file.read_at(buf, offset, turn.effort)?;
         if read == buf.len() {
             return Ok(read);
         }
-        // Whatever a check that failed saw, the next read is not to be answered on the strength of an older one.
-        pin.fresh_until_ns.store(0, Ordering::Relaxed);
         match self.check(pin, &held, seen, turn)? {
             Check::Same => Ok(read),
             Check::Replaced => self.read_anew(pin, seen, buf, offset, turn),
@@ -144,18 +143,26 @@ impl Pins {
         Ok(read)
     }
 
-    /// Whether the path still leads to `held`, when the last check saw `seen`.
+    /// Whether `held` is still what the path leads to, as it was resolved less than [`FRESH_NS`] ago, when that check saw
+    /// `seen`.
     fn check(&self, pin: &Pin, held: &Arc<Held>, seen: Seen, turn: Turn) -> Result<Check, Halt> {
-        #[cfg(feature = "planted")]
-        if engine::planted::is(engine::planted::Bug::PinStale) {
-            return Ok(Check::Same);
-        }
+        // Whatever a check that fails saw, the next read is not to be answered on the strength of an older one.
+        let fresh_until_ns = pin.fresh_until_ns.swap(0, Ordering::Relaxed);
         if held.file.tells_replacement() && seen.settled {
             let meta = held.file.meta()?;
             if meta.ctime == seen.ctime && meta.nlink > 0 {
-                pin.mark_fresh(turn);
+                pin.fresh_until_ns.store(fresh_until_ns, Ordering::Relaxed);
                 return Ok(Check::Same);
             }
+        }
+        self.resolve(pin, held, seen, turn)
+    }
+
+    /// Whether the path leads to `held` now, when the last check saw `seen`.
+    fn resolve(&self, pin: &Pin, held: &Arc<Held>, seen: Seen, turn: Turn) -> Result<Check, Halt> {
+        #[cfg(feature = "planted")]
+        if engine::planted::is(engine::planted::Bug::PinStale) {
+            return Ok(Check::Same);
         }
         let meta = self.host.stat(pin.root, &pin.rel, turn.effort).map_err(gone)?;
         let now = Seen::new(&meta, turn);
