@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use memchr::memmem::Finder;
 use proto::frame::{self, Next};
 use proto::message::{TFLUSH, TVERSION};
-use proto::{Dialect, QTDIR, Refusal, Rmessage, Tmessage};
+use proto::{Dialect, NOTAG, QTDIR, Refusal, Rmessage, Tmessage};
 
 use crate::plan::CANARY;
 
@@ -162,7 +162,7 @@ impl Client {
 
     /// Remembers bytes that are no request, but have a tag, under which they will be refused.
     pub(super) fn asks_nonsense(&mut self, tag: u16) {
-        self.remember(tag, 0, 0, Effect::None);
+        self.remember(tag, NONSENSE, 0, Effect::None);
     }
 
     fn remember(&mut self, tag: u16, kind: u8, most: u32, effect: Effect) {
@@ -204,7 +204,12 @@ impl Client {
         // A Tversion and a Tflush are never refused for their tags.
         let refusable = |(_, asked): &(usize, &Asked)| !matches!(asked.kind, TVERSION | TFLUSH);
         let at = match refused {
-            true if is(&message, Refusal::DUPLICATE_TAG) => under().rfind(refusable),
+            // It is refused as it is read, while the one that has the tag still waits. Nobody has NOTAG, nor the tag of what
+            // is no request, which 9P2000.L refuses with the same number.
+            true if is(&message, Refusal::DUPLICATE_TAG) => {
+                let had = tag != NOTAG && under().next().is_some_and(|(_, asked)| asked.kind != NONSENSE);
+                under().skip(usize::from(had)).find(refusable)
+            }
             true => under().find(refusable),
             false => under().find(|(_, asked)| message.kind() == asked.kind + 1),
         };
@@ -332,6 +337,8 @@ pub(super) fn is(message: &Rmessage<'_>, refusal: Refusal) -> bool {
     }
 }
 
+/// The kind of what is no request.
+const NONSENSE: u8 = 0;
 /// The largest frame before a version is agreed on.
 const UNVERSIONED: u32 = 8192 + 24;
 /// Few, so that tags are used again soon.

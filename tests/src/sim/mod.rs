@@ -200,15 +200,15 @@ impl Race {
     fn change(&self, prepared: &Prepared, machine: &Fixture, happening: Happening, takes_time: bool) {
         let changes = &prepared.spots[self.spot(prepared, happening.spot)].changes;
         let change = &changes[usize::from(happening.change) % changes.len()];
-        if change.moves_directory {
-            self.moved.fetch_add(1, Relaxed);
-        }
         for edit in &change.edits {
             if matches!(edit, Edit::Advance { .. }) && !takes_time {
                 return;
             }
             // What cannot be done is passed over: the change is of another state of things.
             let done = machine.apply(edit);
+            if change.moves_directory && done.is_ok() {
+                self.moved.fetch_add(1, Relaxed);
+            }
             if self.tells {
                 println!("  {edit:?}: {done:?}");
             }
@@ -390,7 +390,9 @@ impl Run {
         if self.seats[seat].link.is_none() {
             return;
         }
-        if matches!(draft, Draft::Read(..)) {
+        if let Draft::Read(fid, ..) | Draft::List(fid, ..) = draft
+            && self.seats[seat].client.fids.get(fid).is_some_and(|held| !held.dir)
+        {
             // What was last seen of an open file may be believed for 100 ms.
             self.advance(101_000_000);
         }

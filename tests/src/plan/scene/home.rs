@@ -144,7 +144,7 @@ const WORDS: &[&[u8]] = &[
     b"file.txt",
 ];
 
-const HIDDEN: &[&str] = &["agent.db", "models.yml", ".ssh"];
+const HIDDEN: &[&str] = &["agent.db", "models.yml", ".ssh", "secret"];
 const DATABASES: &[(&str, &str)] = &[("omp", "history.db"), ("hermes", "state.db")];
 
 /// Files that change: where they lie below the home directory, and where in the tree.
@@ -273,7 +273,7 @@ fn of_directory(path: &str) -> Vec<Change> {
     let is_base = !path.contains('/');
     let elsewhere = if is_base { moved() } else { at("elsewhere") };
     let processes = if is_base { FsType::Devpts } else { FsType::Proc };
-    let mount = |kind| plain([Edit::Mount { path: dir(), kind }]);
+    let mount = |kind| moving([Edit::Mount { path: dir(), kind }]);
     vec![
         plain([Edit::MkdirAll { path: dir() }]),
         Change { edits: fill, moves_directory: false },
