@@ -44,7 +44,7 @@ fn runs_keep_every_invariant() {
     assert!(total.compared > runs && total.faults > runs / 10, "the runs have seen too little: {total:?}");
 }
 
-/// Plans that once broke an invariant, or that a planted bug was found by: a line each.
+/// Plans that once were taken for broken, or that a planted bug was found by: a line each.
 #[test]
 fn plans_of_old_keep_every_invariant() {
     let stage = Stage::new();

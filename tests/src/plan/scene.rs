@@ -45,10 +45,9 @@ pub struct Spot {
 /// What happens at once.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// One after the other. One that cannot be done is passed over. In the middle of a request time does not pass: what follows an [`Edit::Advance`] is left out.
+    /// One after the other. One that cannot be done is passed over. In the middle of a request time does not pass: what
+    /// follows an [`Edit::Advance`] is left out.
     pub edits: Vec<Edit>,
-    /// A directory comes to lie elsewhere, with files in it that nobody touched: what is open below it cannot tell.
-    pub moves_directory: bool,
 }
 
 /// All scenes.

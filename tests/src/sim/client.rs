@@ -62,8 +62,6 @@ pub(super) struct Opened {
     pub(super) reads: bool,
     /// Where its last read as a directory ended.
     pub(super) end: Option<u64>,
-    /// How many directories had moved by then.
-    pub(super) moved: u32,
 }
 
 /// What is remembered of a request.
@@ -86,8 +84,8 @@ pub(super) enum Effect {
     Attach(u32, Vec<String>),
     /// It binds a fid to where these names lead from another.
     Walk(u32, u32, Vec<Vec<u8>>),
-    /// It opens a fid; whether for reading, and how many directories have moved.
-    Open(u32, bool, u32),
+    /// It opens a fid; whether for reading.
+    Open(u32, bool),
     /// It reads a directory from an offset.
     List(u32, u64),
     /// It unbinds a fid.
@@ -278,11 +276,11 @@ impl Client {
                 let bound = self.fids.insert(*newfid, to);
                 assert!(bound.is_none() || newfid == fid, "fid {newfid} was bound already: {bound:?}");
             }
-            (Effect::Open(fid, reads, moved), Rmessage::Open { qid, .. } | Rmessage::Lopen { qid, .. }) => {
+            (Effect::Open(fid, reads), Rmessage::Open { qid, .. } | Rmessage::Lopen { qid, .. }) => {
                 let held = self.fids.get_mut(fid).expect("an open of a fid that is bound");
                 assert!(held.open.is_none(), "fid {fid} was open already");
                 held.dir = qid.kind & QTDIR != 0;
-                held.open = Some(Opened { reads: *reads, end: None, moved: *moved });
+                held.open = Some(Opened { reads: *reads, end: None });
             }
             (Effect::List(fid, offset), Rmessage::Read { data }) => {
                 self.listed(*fid, offset + data.len() as u64);

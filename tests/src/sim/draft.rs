@@ -67,13 +67,13 @@ impl Draft {
         }
     }
 
-    /// What the answer does to the fids, when so many directories have moved by now.
-    pub(super) fn effect(&self, moved: u32) -> Effect {
+    /// What the answer does to the fids.
+    pub(super) fn effect(&self) -> Effect {
         match *self {
             Self::Version(offer, _) => Effect::Version(offer),
             Self::Attach(fid, ref path) => Effect::Attach(fid, path.clone()),
             Self::Walk(fid, newfid, ref names) => Effect::Walk(fid, newfid, names.clone()),
-            Self::Open(fid, how) => Effect::Open(fid, how != How::Write, moved),
+            Self::Open(fid, how) => Effect::Open(fid, how != How::Write),
             Self::List(fid, offset, _) => Effect::List(fid, offset),
             Self::Clunk(fid) => Effect::Clunk(fid),
             Self::Remove(fid) => Effect::Remove(fid),

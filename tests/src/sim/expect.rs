@@ -44,12 +44,7 @@ impl Expected {
 }
 
 /// What the answer has to be, if that can be told.
-pub(super) fn expect(
-    oracle: &Oracle,
-    client: &Client,
-    message: &Tmessage<'_>,
-    moved: u32,
-) -> Option<Expected> {
+pub(super) fn expect(oracle: &Oracle, client: &Client, message: &Tmessage<'_>) -> Option<Expected> {
     let expected = match *message {
         Tmessage::Walk { fid, newfid, names } => {
             let names: Vec<&[u8]> = names.iter().collect();
@@ -70,7 +65,7 @@ pub(super) fn expect(
                     return None;
                 }
             }
-            Some(held) => return read(oracle, client, held, offset, count, moved),
+            Some(held) => return read(oracle, client, held, offset, count),
             None => Err(Refusal::UNKNOWN_FID),
         },
         Tmessage::Readdir { fid, offset: 0, count } => match client.fids.get(&fid) {
@@ -172,23 +167,15 @@ fn open(oracle: &Oracle, client: &Client, fid: u32) -> Answer {
     if seen.dir { Err(Refusal::NOT_FOUND) } else { Ok(Expected::One(seen)) }
 }
 
-fn read(
-    oracle: &Oracle,
-    client: &Client,
-    held: &Held,
-    offset: u64,
-    count: u32,
-    moved: u32,
-) -> Option<Expected> {
-    let Some(open) = held.open.filter(|open| open.reads) else {
+fn read(oracle: &Oracle, client: &Client, held: &Held, offset: u64, count: u32) -> Option<Expected> {
+    if !held.open.is_some_and(|open| open.reads) {
         return Some(Expected::Refused(Refusal::BAD_FID_USE));
-    };
+    }
     if count == 0 || i64::try_from(offset).is_err() {
         return Some(Expected::Bytes(Vec::new()));
     }
-    // A file that is open cannot tell that a directory above it came to lie elsewhere; and a text that is made goes on as
-    // it began.
-    if open.moved != moved || (offset > 0 && oracle.is_derived(&held.path)) {
+    // A text that is made goes on as it began.
+    if offset > 0 && oracle.is_derived(&held.path) {
         return None;
     }
     let content = match oracle.content(&held.path) {

@@ -23,7 +23,6 @@ mod oracle;
 mod seat;
 pub mod shrink;
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backend::host::Host;
@@ -157,11 +156,10 @@ struct Run {
     report: Report,
 }
 
-/// A change that waits for a call of the machine, and how many directories have moved.
+/// A change that waits for a call of the machine.
 #[derive(Clone)]
 struct Race {
     armed: Arc<Mutex<Option<(u8, Happening)>>>,
-    moved: Arc<AtomicU32>,
     focus: [u8; 2],
     tells: bool,
 }
@@ -206,9 +204,6 @@ impl Race {
             }
             // What cannot be done is passed over: the change is of another state of things.
             let done = machine.apply(edit);
-            if change.moves_directory && done.is_ok() {
-                self.moved.fetch_add(1, Relaxed);
-            }
             if self.tells {
                 println!("  {edit:?}: {done:?}");
             }
@@ -223,7 +218,7 @@ impl Run {
         }
         let dice = Dice(Arc::new(Mutex::new(choices)));
         let machine = Fixture::new(prepared.world.clone());
-        let race = Race { armed: Arc::default(), moved: Arc::default(), focus: setup.focus, tells };
+        let race = Race { armed: Arc::default(), focus: setup.focus, tells };
         let faulty = Arc::new(faulty(setup.faults, &dice, &race, &prepared, &machine));
         let traced = Arc::new(Traced::new(Arc::clone(&faulty) as Arc<dyn Host>));
         let machine_limits = Machine { pinned_descriptors: setup.pinned_descriptors };
@@ -401,7 +396,7 @@ impl Run {
         let client = &self.seats[seat].client;
         let dialect = client.dialect;
         let message = draft.message(dialect, &mut space);
-        let expected = expect::expect(&oracle, client, &message, self.race.moved.load(Relaxed));
+        let expected = expect::expect(&oracle, client, &message);
         let full =
             self.seats[seat].fids() >= self.setup.limits.fids || self.budget.taken().0 >= self.setup.fids;
         let tag = self.post(seat, draft);
@@ -430,7 +425,7 @@ impl Run {
 
     /// Sends a request; yields its tag.
     fn post(&mut self, seat: usize, draft: &Draft) -> u16 {
-        self.seats[seat].post(draft, self.race.moved.load(Relaxed))
+        self.seats[seat].post(draft)
     }
 
     fn names(&self, route: Route) -> Vec<Vec<u8>> {

@@ -45,11 +45,11 @@ impl Seat {
     }
 
     /// Sends a request; yields its tag.
-    pub(super) fn post(&mut self, draft: &Draft, moved: u32) -> u16 {
+    pub(super) fn post(&mut self, draft: &Draft) -> u16 {
         let tag = if matches!(draft, Draft::Version(..)) { proto::NOTAG } else { self.client.tag() };
         let mut borrowed = Vec::new();
         let message = draft.message(self.client.dialect, &mut borrowed);
-        self.client.asks(tag, &message, draft.effect(moved));
+        self.client.asks(tag, &message, draft.effect());
         self.append(tag, &message);
         if let Draft::Version(offer, _) = draft {
             self.client.dialect = offer.unwrap_or(Dialect::Plain);

@@ -273,10 +273,10 @@ fn of_directory(path: &str) -> Vec<Change> {
     let is_base = !path.contains('/');
     let elsewhere = if is_base { moved() } else { at("elsewhere") };
     let processes = if is_base { FsType::Devpts } else { FsType::Proc };
-    let mount = |kind| moving([Edit::Mount { path: dir(), kind }]);
+    let mount = |kind| plain([Edit::Mount { path: dir(), kind }]);
     vec![
         plain([Edit::MkdirAll { path: dir() }]),
-        Change { edits: fill, moves_directory: false },
+        Change { edits: fill },
         plain([
             Edit::Unlink { path: below("many-01-x") },
             Edit::Write { path: below("new"), bytes: "new\n".into() },
@@ -286,39 +286,37 @@ fn of_directory(path: &str) -> Vec<Change> {
         plain([Edit::Chmod { path: dir(), mode: 0o755 }]),
         plain([Edit::Cool { path: dir() }]),
         plain([Edit::Touch { path: dir(), mtime_ns: 1_600_000_000_000_000_001 }]),
-        moving([Edit::Rename { from: dir(), to: moved() }]),
-        moving([Edit::Rename { from: moved(), to: dir() }]),
-        moving([Edit::Rename { from: dir(), to: moved() }, Edit::Symlink { path: dir(), target: elsewhere }]),
-        moving([Edit::Unlink { path: dir() }, Edit::Rename { from: moved(), to: dir() }]),
-        moving([
+        plain([Edit::Rename { from: dir(), to: moved() }]),
+        plain([Edit::Rename { from: moved(), to: dir() }]),
+        plain([Edit::Rename { from: dir(), to: moved() }, Edit::Symlink { path: dir(), target: elsewhere }]),
+        plain([Edit::Unlink { path: dir() }, Edit::Rename { from: moved(), to: dir() }]),
+        plain([
             Edit::Rename { from: dir(), to: moved() },
             Edit::Write { path: dir(), bytes: "a file now\n".into() },
         ]),
-        moving([
+        plain([
             Edit::Rename { from: dir(), to: at(&hidden) },
+            a_while(),
+            Edit::Append { path: at(&format!("{hidden}/other.txt")), bytes: CANARY.into() },
             Edit::Replace { path: at(&format!("{hidden}/other.txt")), bytes: CANARY.into() },
             Edit::Write { path: at(&format!("{hidden}/token-{CANARY}")), bytes: CANARY.into() },
         ]),
-        moving([
+        plain([
             Edit::Mount { path: dir(), kind: FsType::Tmpfs },
             Edit::Write { path: below("mounted.txt"), bytes: "in memory\n".into() },
         ]),
-        moving([
+        plain([
             Edit::Mount { path: dir(), kind: processes },
             Edit::Write { path: below("token-CANARY-4f1d"), bytes: CANARY.into() },
         ]),
         mount(FsType::Overlay),
         mount(FsType::NineP),
-        moving([Edit::Unmount { path: dir() }]),
+        plain([Edit::Unmount { path: dir() }]),
     ]
 }
 
 fn plain<const N: usize>(edits: [Edit; N]) -> Change {
-    Change { edits: edits.into(), moves_directory: false }
-}
-
-fn moving<const N: usize>(edits: [Edit; N]) -> Change {
-    Change { edits: edits.into(), moves_directory: true }
+    Change { edits: edits.into() }
 }
 
 /// A little longer than a check of an open file holds.
