@@ -4,6 +4,7 @@
 //! again, shrunk to what matters: it runs the plan in `NINEAGENTS_SIM_PLAN` and tells what happens.
 
 use std::fmt::Debug;
+use std::process::Command;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -42,6 +43,19 @@ fn runs_keep_every_invariant() {
         total.hash
     );
     assert!(total.compared > runs && total.faults > runs / 10, "the runs have seen too little: {total:?}");
+}
+
+/// Nothing of a run comes from outside: another process, with threads of its own, comes to the same.
+#[test]
+fn the_same_seed_gives_the_same_hash() {
+    let mut again = Command::new(std::env::current_exe().expect("this program has a path"));
+    again.args(["runs_keep_every_invariant", "--exact", "--nocapture"]);
+    again.env("NINEAGENTS_SIM_RUNS", "300").env("NINEAGENTS_SIM_SEED", "77");
+    let said = again.output().expect("this program runs again").stdout;
+    let hash = |first| format!("hash {:016x}\n", run_all(first, 300).hash);
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains(&hash(77)), "{said}");
+    assert!(!said.contains(&hash(78)), "every hash is the same");
 }
 
 /// Plans that once were taken for broken, or that a planted bug was found by: a line each.
