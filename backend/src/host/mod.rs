@@ -74,6 +74,59 @@ pub trait Host: Send + Sync {
 
     /// What tells this machine from others that share its files: the line in `/etc/machine-id` (machine-id(5)).
     fn machine_id(&self) -> Option<Arc<str>>;
+
+    /// Where the base of a root is, as it was configured: an absolute path.
+    fn base(&self, root: Root) -> Vec<u8>;
+
+    /// What an absolute path, as a process of this user spells it, leads to. Links are followed; nothing is opened. May
+    /// block.
+    fn look_up(&self, path: &[u8]) -> Result<Meta, Errno>;
+
+    /// Whether an absolute path leads to a file that this user may execute. May block.
+    fn may_run(&self, path: &[u8]) -> bool;
+
+    /// Whether somebody answers at an absolute path: a Unix socket there takes a connection, or would but for the number of
+    /// those that wait (unix(7)). Nothing is sent.
+    fn is_live(&self, socket: &[u8]) -> bool;
+
+    /// Takes hold of the process of this number that began at this time (field 22 of its `stat`, in ticks since boot). `SRCH`
+    /// if there is none, none any more, or only its corpse.
+    fn hold(&self, pid: u32, start: u64) -> Result<Box<dyn Held>, Errno>;
+
+    /// Starts a program, in a session of its own, with nothing open but `/dev/null` as its standard streams, and with signals
+    /// and resource limits as this process was given them. It is waited for without anybody's help. Answers once it runs, or
+    /// what will become it does: a program that cannot be executed after all is told by nobody.
+    fn spawn(&self, launch: &Launch<'_>) -> Result<(), Errno>;
+}
+
+/// A process that is held: whatever is done through this is done to it and to no other, even once its number is another's
+/// (pidfd_open(2)).
+pub trait Held: Send + Sync {
+    /// Sends a signal: `SRCH` once it has ended and was waited for, `PERM` if it is another user's by now.
+    fn signal(&self, what: Signal) -> Result<(), Errno>;
+
+    /// Whether it has ended, waited for or not.
+    fn has_ended(&self) -> bool;
+}
+
+/// A signal that ends a process.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum Signal {
+    /// SIGTERM: asks.
+    Term,
+    /// SIGKILL: does not ask.
+    Kill,
+}
+
+/// A program to be started.
+#[derive(Copy, Clone, Debug)]
+pub struct Launch<'a> {
+    /// Its arguments, the program's absolute path first.
+    pub args: &'a [Vec<u8>],
+    /// Its environment, `NAME=value` each.
+    pub env: &'a [Vec<u8>],
+    /// Its working directory, absolute.
+    pub cwd: &'a [u8],
 }
 
 /// An open regular file. The last reference closes it.

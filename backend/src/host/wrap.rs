@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::port::{Effort, Now};
 
-use super::{Dir, Errno, File, Host, Me, Meta};
+use super::{Dir, Errno, File, Held, Host, Launch, Me, Meta, Signal};
 use crate::name::{Name, Rel, Root};
 
 pub use self::faults::{Fault, FaultKind, Faults, Weights};
@@ -56,6 +56,22 @@ pub enum Verb {
     },
     IsBase,
     MachineId,
+    LookUp,
+    MayRun,
+    IsLive,
+    Hold {
+        pid: u32,
+    },
+    Spawn,
+    /// [`Held::signal`].
+    Signal {
+        pid: u32,
+        what: Signal,
+    },
+    /// [`Held::has_ended`].
+    HasEnded {
+        pid: u32,
+    },
     /// [`File::read_at`].
     Read {
         offset: u64,
@@ -103,7 +119,7 @@ pub trait Watch: Send + Sync + 'static {
     }
 }
 
-/// A host with something that watches. [`Host::now`] and [`Host::me`], which cannot fail, go by unseen.
+/// A host with something that watches. [`Host::now`], [`Host::me`] and [`Host::base`], which cannot fail, go by unseen.
 pub struct Wrapped<W> {
     inner: Arc<dyn Host>,
     watch: Arc<W>,
@@ -260,18 +276,58 @@ impl<W: Watch> Host for Wrapped<W> {
 
     fn is_base(&self, root: Root, path: &[u8]) -> bool {
         let ask = || self.inner.is_base(root, path);
-        self.ask(Verb::IsBase, ask, |&is_base, say| say(Said::Flag(is_base)))
+        self.ask(Verb::IsBase, ask, say_flag)
     }
 
     fn machine_id(&self) -> Option<Arc<str>> {
         self.ask(Verb::MachineId, || self.inner.machine_id(), say_name)
+    }
+
+    fn base(&self, root: Root) -> Vec<u8> {
+        self.inner.base(root)
+    }
+
+    fn look_up(&self, path: &[u8]) -> Result<Meta, Errno> {
+        let spelt = String::from_utf8_lossy(path);
+        let call = anywhere(Verb::LookUp, &spelt);
+        watched(&*self.watch, &call, |_| self.inner.look_up(path), say_meta)
+    }
+
+    fn may_run(&self, path: &[u8]) -> bool {
+        self.ask_of(Verb::MayRun, path, || self.inner.may_run(path), say_flag)
+    }
+
+    fn is_live(&self, socket: &[u8]) -> bool {
+        self.ask_of(Verb::IsLive, socket, || self.inner.is_live(socket), say_flag)
+    }
+
+    fn hold(&self, pid: u32, start: u64) -> Result<Box<dyn Held>, Errno> {
+        let call = anywhere(Verb::Hold { pid }, "");
+        let inner = watched(&*self.watch, &call, |_| self.inner.hold(pid, start), say_nothing)?;
+        Ok(Box::new(WrappedHeld { inner, watch: Arc::clone(&self.watch), pid }))
+    }
+
+    fn spawn(&self, launch: &Launch<'_>) -> Result<(), Errno> {
+        let spelt = String::from_utf8_lossy(launch.args.first().map_or(&[][..], |program| program));
+        watched(&*self.watch, &anywhere(Verb::Spawn, &spelt), |_| self.inner.spawn(launch), say_nothing)
     }
 }
 
 impl<W: Watch> Wrapped<W> {
     /// Makes a call that cannot fail.
     fn ask<T>(&self, verb: Verb, ask: impl FnOnce() -> T, say: impl FnOnce(&T, &Say<'_>)) -> T {
-        let call = Call { verb, root: None, path: "", effort: Effort::Full };
+        self.ask_of(verb, b"", ask, say)
+    }
+
+    fn ask_of<T>(
+        &self,
+        verb: Verb,
+        path: &[u8],
+        ask: impl FnOnce() -> T,
+        say: impl FnOnce(&T, &Say<'_>),
+    ) -> T {
+        let spelt = String::from_utf8_lossy(path);
+        let call = anywhere(verb, &spelt);
         self.watch.before(&call);
         let answer = ask();
         say(&answer, &|said| self.watch.said(&call, said));
@@ -354,6 +410,28 @@ impl<W: Watch> Dir for WrappedDir<W> {
     }
 }
 
+struct WrappedHeld<W> {
+    inner: Box<dyn Held>,
+    watch: Arc<W>,
+    pid: u32,
+}
+
+impl<W: Watch> Held for WrappedHeld<W> {
+    fn signal(&self, what: Signal) -> Result<(), Errno> {
+        let call = anywhere(Verb::Signal { pid: self.pid, what }, "");
+        watched(&*self.watch, &call, |_| self.inner.signal(what), say_nothing)
+    }
+
+    fn has_ended(&self) -> bool {
+        let call = anywhere(Verb::HasEnded { pid: self.pid }, "");
+        self.watch.before(&call);
+        let ended = self.inner.has_ended();
+        self.watch.said(&call, Said::Flag(ended));
+        self.watch.said(&call, Said::Done);
+        ended
+    }
+}
+
 /// Makes a call under a watch. `make` gets the fault that it has to end with if it hands on pieces; a call that does not
 /// is not made at all then.
 fn watched<T, W: Watch>(
@@ -386,11 +464,20 @@ fn say_name(name: &Option<Arc<str>>, say: &Say<'_>) {
     say(Said::Bytes(name.as_deref().unwrap_or_default().as_bytes()));
 }
 
-/// What came was said piece by piece.
+fn say_flag(flag: &bool, say: &Say<'_>) {
+    say(Said::Flag(*flag));
+}
+
+/// What came was said piece by piece, or there was nothing to say of it.
 fn say_nothing<T>(_: &T, _: &Say<'_>) {}
 
 fn of_proc(verb: Verb, rel: &Rel) -> Call<'_> {
     Call { verb, root: Some(Root::Proc), path: rel.as_str(), effort: Effort::Full }
+}
+
+/// A call that is below no root.
+fn anywhere(verb: Verb, path: &str) -> Call<'_> {
+    Call { verb, root: None, path, effort: Effort::Full }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,6 +6,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the real machine is one of the two")]
 
+mod held;
 mod kernel;
 mod look;
 mod permissions;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use backend::host::{Dir, Errno, File, Host, Kind, Me, Meta, Time};
+use backend::host::{Dir, Errno, File, Held, Host, Kind, Launch, Me, Meta, Time};
 use backend::name::{Name, Rel, Root};
 use engine::port::{Effort, Now};
 
@@ -302,6 +302,30 @@ impl Host for Machine {
 
     fn machine_id(&self) -> Option<Arc<str>> {
         None
+    }
+
+    fn base(&self, _: Root) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn look_up(&self, _: &[u8]) -> Result<Meta, Errno> {
+        Err(Errno::NOENT)
+    }
+
+    fn may_run(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn is_live(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn hold(&self, _: u32, _: u64) -> Result<Box<dyn Held>, Errno> {
+        Err(Errno::SRCH)
+    }
+
+    fn spawn(&self, _: &Launch<'_>) -> Result<(), Errno> {
+        Err(Errno::NOENT)
     }
 }
 

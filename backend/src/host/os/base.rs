@@ -3,7 +3,7 @@
 //! Owns: a descriptor for each base and the knowledge whether it still is the base. Must not know: what lies below.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -49,6 +49,11 @@ impl Pin {
     /// `crossable`: mounts below may be entered.
     pub(super) fn new(path: PathBuf, crossable: bool) -> Self {
         Self { path, crossable, current: RwLock::new(None) }
+    }
+
+    /// Where it is, as it was configured.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The base, looked at no longer than [`FRESH_NS`] ago. `NOENT` while there is none.

@@ -23,27 +23,34 @@
 //! three more, to know that the base still is the base. Where single directories can fold case (ext4, tmpfs), a directory
 //! that was not used for a second is looked at on the way, name by name.
 
+use std::ffi::OsString;
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use engine::port::{Effort, Now};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, StatxTimestamp};
+use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, StatxTimestamp};
 use rustix::io::Errno;
 use rustix::time::ClockId;
 
 use self::base::{Base, Pin};
+use self::children::Children;
 use self::dir::OsDir;
 use self::file::OsFile;
+use self::held::OsHeld;
 use self::resolve::{Found, Kernel};
 use self::users::Users;
-use super::{Dir, File, Host, Kind, Me, Meta, Time};
+use super::{Dir, File, Held, Host, Kind, Launch, Me, Meta, Time};
 use crate::name::{Rel, Root};
+use crate::process::Process;
 
 mod base;
+mod children;
 mod dir;
 mod file;
 mod filesystem;
+mod held;
 mod names;
 mod resolve;
 mod users;
@@ -78,6 +85,7 @@ pub struct Os {
     proc: Pin,
     users: Users,
     groups: Users,
+    children: Children,
     me: Me,
     machine_id: OnceLock<Arc<str>>,
 }
@@ -97,6 +105,7 @@ impl Os {
             proc: Pin::new(proc, false),
             users: Users::new("/etc/passwd"),
             groups: Users::new("/etc/group"),
+            children: Children::default(),
             me: Me {
                 pid: rustix::process::getpid().as_raw_nonzero().get().unsigned_abs(),
                 uid: rustix::process::geteuid().as_raw(),
@@ -104,6 +113,13 @@ impl Os {
             },
             machine_id: OnceLock::new(),
         }
+    }
+
+    /// Starts programs through a command that becomes them: its words go in front of theirs. It is to give them a session of
+    /// their own, and signals and resource limits as this process was given them.
+    #[must_use]
+    pub fn launching_by(self, launcher: Vec<OsString>) -> Self {
+        Self { children: Children::launched_by(launcher), ..self }
     }
 
     /// How paths are resolved, in words for the log.
@@ -259,6 +275,35 @@ impl Host for Os {
         let read = rustix::io::pread(&file, &mut line, 0).ok()?;
         let id = str::from_utf8(&line[..read]).ok().filter(|id| id.len() == MACHINE_ID_DIGITS)?;
         Some(Arc::clone(self.machine_id.get_or_init(|| id.into())))
+    }
+
+    fn base(&self, root: Root) -> Vec<u8> {
+        self.pin(root).path().as_os_str().as_bytes().to_vec()
+    }
+
+    fn look_up(&self, path: &[u8]) -> Result<Meta, Errno> {
+        if !path.starts_with(b"/") {
+            return Err(Errno::INVAL);
+        }
+        let asked = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        rustix::fs::statx(CWD, path, AtFlags::NO_AUTOMOUNT, asked).map(|stat| of_statx(&stat))
+    }
+
+    fn may_run(&self, path: &[u8]) -> bool {
+        let is_file = self.look_up(path).is_ok_and(|meta| meta.kind == Kind::File);
+        is_file && rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+    }
+
+    fn is_live(&self, socket: &[u8]) -> bool {
+        socket.starts_with(b"/") && held::is_live(socket)
+    }
+
+    fn hold(&self, pid: u32, start: u64) -> Result<Box<dyn Held>, Errno> {
+        Ok(Box::new(OsHeld::take(self, Process { pid, start })?))
+    }
+
+    fn spawn(&self, launch: &Launch<'_>) -> Result<(), Errno> {
+        self.children.spawn(launch)
     }
 }
 

@@ -106,8 +106,10 @@ impl FaultKind {
         let is_open = match call.verb {
             Verb::Stat | Verb::Walk { .. } | Verb::Open | Verb::OpenDir => true,
             Verb::ReadLink | Verb::StatLink | Verb::EntryStat => true,
-            Verb::Read { .. } | Verb::FileMeta | Verb::Names => false,
+            Verb::LookUp | Verb::Hold { .. } | Verb::Spawn => true,
+            Verb::Read { .. } | Verb::FileMeta | Verb::Names | Verb::Signal { .. } => false,
             Verb::User { .. } | Verb::Group { .. } | Verb::IsBase | Verb::MachineId => return false,
+            Verb::MayRun | Verb::IsLive | Verb::HasEnded { .. } => return false,
         };
         match self {
             Self::Interrupted | Self::Io | Self::NoMemory => true,

@@ -75,6 +75,13 @@ impl Watch for Trace {
             Verb::FileMeta => (12, 0, 0),
             Verb::Names => (13, 0, 0),
             Verb::EntryStat => (14, 0, 0),
+            Verb::LookUp => (15, 0, 0),
+            Verb::MayRun => (16, 0, 0),
+            Verb::IsLive => (17, 0, 0),
+            Verb::Hold { pid } => (18, u64::from(pid), 0),
+            Verb::Spawn => (19, 0, 0),
+            Verb::Signal { pid, what } => (20, u64::from(pid), what as u64),
+            Verb::HasEnded { pid } => (21, u64::from(pid), 0),
         };
         let root = call.root.map_or(0, |root| root as u64 + 1);
         let effort = u64::from(call.effort == Effort::Full);
