@@ -23,6 +23,8 @@ use super::place::Agent;
 #[derive(Debug, Default)]
 pub(super) struct Table {
     agents: Vec<Arc<Agent>>,
+    /// Agents that are not listed, because this process descends from them. Their sessions are theirs all the same.
+    unlisted: Vec<Agent>,
     /// By pid: what was seen, so that the next pass need not look again.
     seen: BTreeMap<u32, Seen>,
 }
@@ -53,9 +55,10 @@ impl Table {
         self.agents.iter().filter(move |agent| agent.root == root)
     }
 
-    /// The processes of a harness's agents.
+    /// The processes of a harness's agents, listed or not.
     pub(super) fn processes(&self, root: Root) -> Vec<Process> {
-        self.agents(root).map(|agent| agent.process).collect()
+        let all = self.agents.iter().map(|agent| &**agent).chain(&self.unlisted);
+        all.filter(|agent| agent.root == root).map(|agent| agent.process).collect()
     }
 
     /// The agent of a harness with this pid.
@@ -84,13 +87,11 @@ impl Pass<'_> {
                 seen.insert(pid, found);
             }
         }
-        let mut agents = self.agents(&seen)?;
-        if !self.with_ancestors {
-            let line = self.ancestry(&seen);
-            agents.retain(|agent| !line.contains(&agent.process.pid));
-        }
+        let line = if self.with_ancestors { Vec::new() } else { self.ancestry(&seen) };
+        let (unlisted, agents): (Vec<_>, Vec<_>) =
+            self.agents(&seen)?.into_iter().partition(|agent| line.contains(&agent.process.pid));
         let agents = agents.into_iter().map(Arc::new).collect();
-        Ok(Arc::new(Table { agents, seen }))
+        Ok(Arc::new(Table { agents, unlisted, seen }))
     }
 
     /// Looks at one process; `None` if it is gone or may not be looked at.

@@ -135,6 +135,20 @@ fn two_in_one_directory_are_told_apart_or_not_at_all() {
 }
 
 #[test]
+fn one_that_a_daemon_does_not_list_is_a_rival_all_the_same() {
+    on_both(|| {
+        let world = World::new();
+        world.run(&dsh(10));
+        world.run(&dsh(11));
+        world.run(&Proc { ppid: 11, ..Proc::new(world.me(), "9agents") });
+        world.write_bytes(&log(A, "session.jsonl.zstd"), &frames(&[&header("/home/me/work", "")]));
+        let mut client = world.client();
+        assert_eq!(client.ls("active/dsh"), ["10"]);
+        assert_eq!(client.found("dsh", 10).0, "none");
+    });
+}
+
+#[test]
 fn what_is_no_log_is_nothing() {
     on_both(|| {
         for content in [
