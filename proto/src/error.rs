@@ -185,6 +185,8 @@ refusals! {
         LISTING_TOO_LARGE = EFBIG "directory too large: the limit is 16 MiB of names";
         /// A directory whose names take more than is left of what all listings may.
         LISTINGS_TOO_LARGE = ENFILE "too many listings are open: the limit is 64 MiB of names in all";
+        /// A session with more files of subagents, or deeper ones, than are looked at.
+        TOO_MANY_SUBAGENTS = EFBIG "session too large: the limit is 65536 files of subagents, 16 directories deep";
         /// A transcript whose index takes more than all indexes may.
         CHAT_TOO_LARGE = EFBIG "transcript too large: the limit is 64 MiB of index";
         /// A transcript with more tool names than a chat can number.

@@ -112,6 +112,7 @@ fn a_limit_that_is_met_is_named() {
         (Refusal::WORKERS_STUCK, "8"),
         (Refusal::LISTING_TOO_LARGE, "16 MiB"),
         (Refusal::LISTINGS_TOO_LARGE, "64 MiB"),
+        (Refusal::TOO_MANY_SUBAGENTS, "65536"),
         (Refusal::CHAT_TOO_LARGE, "64 MiB"),
         (Refusal::CHAT_TOO_MANY_TOOLS, "65535"),
         (Refusal::SMALL_MSIZE, "4096"),

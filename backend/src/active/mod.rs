@@ -96,9 +96,7 @@ impl Active {
                 self.agent(*root, pid, turn)?.map(Place::Agent)
             }
             Place::Agent(agent) => agent.children().into_iter().find(|child| child.name() == name),
-            Place::Subagents(agent) => {
-                self.subagents(agent, turn)?.into_iter().find(|child| child.name() == name)
-            }
+            Place::Subagents(agent) => self.subagents(agent, Some(name), turn)?.pop(),
             Place::Chat(agent) => self.view(agent, turn, |view| {
                 let id = self.in_chat(view, agent, turn, |index| index.find(name.as_bytes()))?;
                 Ok(id.map(|id| {
@@ -190,7 +188,7 @@ impl Active {
                 agents.into()
             }
             Place::Agent(agent) => agent.children().into(),
-            Place::Subagents(agent) => self.subagents(agent, turn)?.into(),
+            Place::Subagents(agent) => self.subagents(agent, None, turn)?.into(),
             Place::Subagent(_) => files_of(at).into(),
             Place::Field(..)
             | Place::Transcript(_)
@@ -394,8 +392,9 @@ impl Active {
         }
     }
 
-    fn subagents(&self, agent: &Arc<Agent>, turn: Turn) -> Result<Vec<Place>, Halt> {
-        let found = self.view(agent, turn, |view| view.subagents())?;
+    /// The subagents of an agent, or the one of a name.
+    fn subagents(&self, agent: &Arc<Agent>, only: Option<&str>, turn: Turn) -> Result<Vec<Place>, Halt> {
+        let found = self.view(agent, turn, |view| view.subagents(only))?;
         let place = |subagent: harness::Subagent| {
             let (name, transcript) = (subagent.name.into(), subagent.transcript);
             Place::Subagent(Arc::new(Subagent { of: Arc::clone(agent), name, transcript }))

@@ -107,10 +107,10 @@ impl<'a> View<'a> {
         Ok(self.transcript.get().and_then(Option::as_ref))
     }
 
-    /// The subagents of the session.
-    pub(super) fn subagents(&self) -> Result<Vec<Subagent>, Halt> {
+    /// The subagents of the session, or the one of a name.
+    pub(super) fn subagents(&self, only: Option<&str>) -> Result<Vec<Subagent>, Halt> {
         let session = self.session()?;
-        session.map_or_else(|| Ok(Vec::new()), |session| self.harness.subagents(&self.scene, session))
+        session.map_or_else(|| Ok(Vec::new()), |session| self.harness.subagents(&self.scene, session, only))
     }
 
     /// The model a subagent's transcript used last. `NOT_FOUND` if it has gone.

@@ -29,7 +29,7 @@ impl Harness for Hermes {
                 _ => return None,
             }
         };
-        Some(if is_service(args, SWITCHES, &["desktop", "gui", "lsp"]) { Role::Helper } else { Role::Agent })
+        Some(if is_service(args, SWITCHES, OWN_SERVICES) { Role::Helper } else { Role::Agent })
     }
 
     fn home_variable(&self) -> &'static str {
@@ -71,7 +71,7 @@ impl Harness for Hermes {
         false
     }
 
-    fn subagents(&self, _: &Scene<'_>, _: &Session) -> Result<Vec<Subagent>, Halt> {
+    fn subagents(&self, _: &Scene<'_>, _: &Session, _: Option<&str>) -> Result<Vec<Subagent>, Halt> {
         Ok(Vec::new())
     }
 }
@@ -89,6 +89,8 @@ fn is_about(scene: &Scene<'_>, process: Process, entry: &Value) -> bool {
 const REGISTRY_BYTES: usize = 1 << 20;
 /// The time of boot is known to the second.
 const START_ERROR_S: f64 = 1.0;
+/// Its services beside those that others have too.
+const OWN_SERVICES: &[&str] = &["desktop", "gui", "lsp", "webhook"];
 /// Options without a value.
 const SWITCHES: &[&str] =
     &["--tui", "--verbose", "-v", "--yolo", "--cli", "--accept-hooks", "--safe-mode", "--ignore-user-config"];
@@ -110,6 +112,9 @@ mod tests {
             ("", "python3 /v/bin/hermes --tui", Some(Role::Agent)),
             ("", "python3 /v/bin/hermes -p export", Some(Role::Agent)),
             ("", "hermes cron", Some(Role::Helper)),
+            ("", "hermes webhook list", Some(Role::Helper)),
+            ("", "python3 -mhermes_cli.main", Some(Role::Agent)),
+            ("", "python3 -Bum hermes_cli.main", Some(Role::Agent)),
             ("", "python3 -m tui_gateway", None),
             ("", "python3 /x/hermes.py", None),
             ("", "python3 /x/hermes", None),

@@ -2,7 +2,7 @@
 //!
 //! Owns: how much of a file is looked at. Must not know: what a line says. Only complete lines count: what follows the last
 //! newline is still being written. A file of any size costs [`SEARCH_BYTES`] of reading at most, and [`LINE_BYTES`] and
-//! one step of memory; a longer line is passed over.
+//! one step of memory; a longer line is passed over. Only a first line that says what a file is may be longer ([`first`]).
 
 use std::ops::ControlFlow;
 
@@ -92,6 +92,24 @@ pub(super) fn from_start<T>(
             return None;
         }
         at += read as u64;
+    }
+    None
+}
+
+/// The first line, if its end is among the first `limit` bytes.
+pub(super) fn first(file: &dyn File, limit: usize) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    while line.len() < limit {
+        let from = line.len();
+        line.resize(limit.min(from + STEP_BYTES), 0);
+        let read = file.read_at(&mut line[from..], from as u64, Effort::Full).ok()?;
+        if let Some(end) = memchr::memchr(b'\n', &line[from..from + read]) {
+            line.truncate(from + end);
+            return Some(line);
+        }
+        if from + read < line.len() {
+            return None;
+        }
     }
     None
 }
@@ -186,6 +204,21 @@ mod tests {
         for part in [up, down] {
             let sum: usize = part.iter().map(|line| line.len() + 1).sum();
             assert!((199_980..=200_000 + STEP_BYTES).contains(&sum), "{sum}");
+        }
+    }
+
+    #[test]
+    fn the_first_line_is_no_other() {
+        let long = vec![b'x'; 3 * STEP_BYTES];
+        for (bytes, expected) in [
+            (&b""[..], None),
+            (b"cut", None),
+            (b"\nb\n", Some(&b""[..])),
+            (b"a\nb\n", Some(b"a")),
+            (&[&long[..], b"\nb\n"].concat(), Some(&long[..])),
+            (&[&long[..], &long, b"\nb\n"].concat(), None),
+        ] {
+            assert!(first(&Bytes(bytes.to_vec()), 4 * STEP_BYTES).as_deref() == expected, "{}", bytes.len());
         }
     }
 

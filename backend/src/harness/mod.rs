@@ -79,8 +79,14 @@ pub(crate) trait Harness: Sync {
     /// Whether its sessions may have subagents with transcripts of their own.
     fn has_subagents(&self) -> bool;
 
-    /// The subagents of a session that have transcripts of their own, sorted, each name once.
-    fn subagents(&self, scene: &Scene<'_>, session: &Session) -> Result<Vec<Subagent>, Halt>;
+    /// The subagents of a session that have transcripts of their own, sorted, each name once; `only` the one of that name,
+    /// if one is given: then no record of another is read.
+    fn subagents(
+        &self,
+        scene: &Scene<'_>,
+        session: &Session,
+        only: Option<&str>,
+    ) -> Result<Vec<Subagent>, Halt>;
 }
 
 /// The harness whose files are below a root. The process table belongs to none.

@@ -95,12 +95,17 @@ impl Harness for Omp {
         true
     }
 
-    fn subagents(&self, scene: &Scene<'_>, session: &Session) -> Result<Vec<Subagent>, Halt> {
+    fn subagents(
+        &self,
+        scene: &Scene<'_>,
+        session: &Session,
+        only: Option<&str>,
+    ) -> Result<Vec<Subagent>, Halt> {
         let below = session.transcript.as_ref().and_then(|rel| {
             let stem = rel.name()?.strip_suffix(".jsonl")?;
             Some(rel.parent()?.join(Name::of_harness(stem)?))
         });
-        below.map_or_else(|| Ok(Vec::new()), |below| subagents_in(scene, &below))
+        below.map_or_else(|| Ok(Vec::new()), |below| subagents_in(scene, &below, only))
     }
 }
 
@@ -236,7 +241,7 @@ fn id_of(name: &str) -> Option<&str> {
     (is_time && is_plain_id(id)).then_some(id)
 }
 
-fn subagents_in(scene: &Scene<'_>, below: &Rel) -> Result<Vec<Subagent>, Halt> {
+fn subagents_in(scene: &Scene<'_>, below: &Rel, only: Option<&str>) -> Result<Vec<Subagent>, Halt> {
     let dir = match scene.host.open_dir(scene.root, below) {
         Ok((dir, _)) => dir,
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Vec::new()),
@@ -248,11 +253,12 @@ fn subagents_in(scene: &Scene<'_>, below: &Rel) -> Result<Vec<Subagent>, Halt> {
         let name = Name::vet(bytes, scene.root).map(|name| name.as_str());
         let agent =
             name.and_then(|name| name.strip_suffix(".jsonl")).filter(|name| !name.starts_with(['_', '.']));
-        names.extend(agent.filter(|name| !name.is_empty()).map(str::to_owned));
+        let is_wanted = |name: &&str| !name.is_empty() && only.is_none_or(|only| only == *name);
+        names.extend(agent.filter(is_wanted).map(str::to_owned));
         names.len() <= MOST_SUBAGENTS
     })?;
     if names.len() > MOST_SUBAGENTS {
-        return Err(Refusal::LISTING_TOO_LARGE.into());
+        return Err(Refusal::TOO_MANY_SUBAGENTS.into());
     }
     names.sort_unstable();
     let subagent = |name: String| {

@@ -93,8 +93,11 @@ impl<'a> Program<'a> {
                         continue;
                     }
                     Taking::Code => return None,
-                    Taking::Module => {
+                    Taking::Module("") => {
                         let (module, args) = args.split_first()?;
+                        return Some(Interpreted { by, runs: Runs::Module(module), args });
+                    }
+                    Taking::Module(module) => {
                         return Some(Interpreted { by, runs: Runs::Module(module), args });
                     }
                 },
@@ -106,11 +109,12 @@ impl<'a> Program<'a> {
 }
 
 /// What an option of an interpreter makes of what follows it.
-enum Taking {
+enum Taking<'a> {
     Nothing,
     Value,
     Code,
-    Module,
+    /// The module that is joined to it, or, if that is empty, what follows.
+    Module(&'a str),
 }
 
 impl Interpreter {
@@ -129,7 +133,7 @@ impl Interpreter {
         self != Self::Python
     }
 
-    fn option(self, option: &str) -> Taking {
+    fn option(self, option: &str) -> Taking<'_> {
         match self {
             Self::Python => {
                 if option.starts_with("--") {
@@ -137,34 +141,23 @@ impl Interpreter {
                 }
                 // Letters may be joined, and the one that takes a value ends them: `-um module`, `-Xdev`.
                 let letters = &option[1..];
-                match letters.find(['m', 'c', 'X', 'W']) {
-                    Some(at) if at + 1 < letters.len() => match letters.as_bytes()[at] {
-                        b'X' | b'W' => Taking::Nothing,
-                        // The module or the code is joined to the letter: nobody starts an agent like that.
-                        _ => Taking::Code,
-                    },
-                    Some(at) => match letters.as_bytes()[at] {
-                        b'm' => Taking::Module,
-                        b'c' => Taking::Code,
-                        _ => Taking::Value,
-                    },
-                    None => Taking::Nothing,
+                let Some(at) = letters.find(['m', 'c', 'X', 'W']) else { return Taking::Nothing };
+                match (letters.as_bytes()[at], &letters[at + 1..]) {
+                    (b'm', module) => Taking::Module(module),
+                    (b'c', _) => Taking::Code,
+                    (_, "") => Taking::Value,
+                    _ => Taking::Nothing,
                 }
             }
-            Self::Node | Self::Bun | Self::Deno => match option {
-                "-e" | "--eval" | "-p" | "--print" | "-pe" => Taking::Code,
-                "-r"
-                | "--require"
-                | "--import"
-                | "--loader"
-                | "--experimental-loader"
-                | "-C"
-                | "--conditions"
-                | "--preload"
-                | "--cwd"
-                | "--config" => Taking::Value,
-                "-c" if self != Self::Node => Taking::Value,
-                _ => Taking::Nothing,
+            Self::Node | Self::Bun | Self::Deno => match option.split_once('=') {
+                Some(("--eval" | "--print", _)) => Taking::Code,
+                Some(_) => Taking::Nothing,
+                None if matches!(option, "-e" | "--eval" | "-p" | "--print" | "-pe") => Taking::Code,
+                // The syntax check of one, and what the other has a value for behind `=` only.
+                None if option == "-c" && self == Self::Node => Taking::Nothing,
+                None if matches!(option, "-r" | "--env-file") && self == Self::Deno => Taking::Nothing,
+                None if VALUED.contains(&option) => Taking::Value,
+                None => Taking::Nothing,
             },
         }
     }
@@ -176,22 +169,34 @@ impl Interpreter {
 /// `switches` are the options known to take no value. Any other option without `=` is taken to have one (`-p export`,
 /// `--name daemon`): a word is better overlooked than taken for a command it is not.
 pub(super) fn first_word<'a>(args: &[&'a str], switches: &[&str]) -> Option<&'a str> {
+    in_front(args, switches).last().filter(|arg| !is_option(arg))
+}
+
+/// The options in front of that word.
+pub(super) fn front_options<'a>(args: &[&'a str], switches: &[&str]) -> impl Iterator<Item = &'a str> {
+    in_front(args, switches).filter(|arg| is_option(arg))
+}
+
+/// The options in front, and the first word behind them; nothing of what follows `--`.
+fn in_front<'a>(args: &[&'a str], switches: &[&str]) -> impl Iterator<Item = &'a str> {
     let mut args = args.iter().copied();
-    while let Some(arg) = args.next() {
-        if arg == "--" {
-            return None;
-        }
-        if !arg.starts_with('-') || arg == "-" {
-            return Some(arg);
-        }
-        if !arg.contains('=') && !switches.contains(&arg) {
+    std::iter::from_fn(move || {
+        let arg = args.next().filter(|arg| *arg != "--")?;
+        if !is_option(arg) {
+            args = [].iter().copied();
+        } else if !arg.contains('=') && !switches.contains(&arg) {
             let mut after = args.clone();
             if after.next().is_some_and(|value| !value.starts_with('-')) {
                 args = after;
             }
         }
-    }
-    None
+        Some(arg)
+    })
+    .fuse()
+}
+
+fn is_option(arg: &str) -> bool {
+    arg.starts_with('-') && arg != "-"
 }
 
 /// Whether the first word asks for something that is no session: a server, a worker, a report.
@@ -205,10 +210,65 @@ pub(super) fn ends_with(path: &str, names: &[&str]) -> bool {
     names.iter().rev().all(|name| parts.next() == Some(name))
 }
 
+/// Whether a path leads below a directory whose path ends with these names.
+pub(super) fn is_below(path: &str, names: &[&str]) -> bool {
+    let mut at = path;
+    while let Some((dir, name)) = at.rsplit_once('/') {
+        if ends_with(dir, names) && !(name.is_empty() && at == path) {
+            return true;
+        }
+        at = dir;
+    }
+    false
+}
+
 /// The last part of a path.
 pub(super) fn basename(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
+
+/// Options of runtimes of JavaScript whose value stands behind them (`node --help`, `bun --help`, `deno run --help`).
+const VALUED: &[&str] = &[
+    "-C",
+    "-L",
+    "-c",
+    "-d",
+    "-l",
+    "-r",
+    "--cert",
+    "--conditions",
+    "--config",
+    "--cpu-prof-dir",
+    "--cpu-prof-name",
+    "--cwd",
+    "--define",
+    "--diagnostic-dir",
+    "--disable-warning",
+    "--dns-result-order",
+    "--env-file",
+    "--env-file-if-exists",
+    "--experimental-loader",
+    "--icu-data-dir",
+    "--import",
+    "--import-map",
+    "--input-type",
+    "--inspect-port",
+    "--loader",
+    "--localstorage-file",
+    "--log-level",
+    "--max-http-header-size",
+    "--openssl-config",
+    "--preload",
+    "--redirect-warnings",
+    "--report-dir",
+    "--require",
+    "--seed",
+    "--title",
+    "--tls-cipher-list",
+    "--tsconfig-override",
+    "--unhandled-rejections",
+    "--watch-path",
+];
 
 /// Words that, in front, ask any of the harnesses for something that is no session.
 const SERVICES: &[&str] = &[
@@ -266,16 +326,21 @@ mod tests {
             ),
             ("node -- /x/dsh web", Some((Node, Script("/x/dsh"), "web"))),
             ("nodejs -c /x/dsh", Some((Node, Script("/x/dsh"), ""))),
+            ("node --env-file .env --title me /x/dsh web", Some((Node, Script("/x/dsh"), "web"))),
+            ("node --env-file=.env --inspect /x/dsh", Some((Node, Script("/x/dsh"), ""))),
+            ("node --eval=1 /x/dsh", None),
             ("node -e 1 /x/dsh", None),
             ("node", None),
             ("node -", None),
             ("bun run --bun /x/omp ps", Some((Bun, Script("/x/omp"), "ps"))),
+            ("deno run -r --env-file -c deno.json /x/claude", Some((Deno, Script("/x/claude"), ""))),
             ("deno run -A /x/claude", Some((Deno, Script("/x/claude"), ""))),
             ("python3 /v/bin/hermes -c", Some((Python, Script("/v/bin/hermes"), "-c"))),
             (
                 "python3.12 -um hermes_cli.main gateway run",
                 Some((Python, Module("hermes_cli.main"), "gateway run")),
             ),
+            ("python3 -mhermes_cli.main -c", Some((Python, Module("hermes_cli.main"), "-c"))),
             ("python -X dev -W ignore -Xutf8 -E /v/bin/hermes", Some((Python, Script("/v/bin/hermes"), ""))),
             ("python -c import_x /v/bin/hermes", None),
             ("python -m", None),
@@ -323,6 +388,12 @@ mod tests {
         assert!(ends_with("claude-code//./cli.js", &["claude-code", "cli.js"]));
         for other in ["/a/my-claude-code/cli.js", "cli.js", "/claude-code/cli.js/x", ""] {
             assert!(!ends_with(other, &["claude-code", "cli.js"]), "{other}");
+        }
+        for path in ["/a/b/c", "a/b/c", "/x/a/b/c/d/e", "/a//./b/c", "/a/b/c/"] {
+            assert!(is_below(path, &["a", "b"]), "{path}");
+        }
+        for other in ["/a/b", "/a/b/", "/xa/b/c", "/a/x/b/c", ""] {
+            assert!(!is_below(other, &["a", "b"]), "{other}");
         }
     }
 }

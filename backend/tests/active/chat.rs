@@ -179,8 +179,11 @@ fn a_fork_tells_the_compressed_base_it_continues() {
     // Archived, it is still found.
     world.rename(&format!("{DAY}/{name}"), &format!("codex/archived_sessions/{name}"));
     assert_eq!(world.client().cat(&format!("{chat}/00000000-user")).unwrap(), "from the base\n");
+    let nested = format!("codex/archived_sessions/2026/07/14/{name}");
+    world.rename(&format!("codex/archived_sessions/{name}"), &nested);
+    assert_eq!(world.client().cat(&format!("{chat}/00000000-user")).unwrap(), "from the base\n");
     // And when it is gone, its words are, and the thread's own are not.
-    world.remove(&format!("codex/archived_sessions/{name}"));
+    world.remove(&nested);
     assert_eq!(world.client().ls(chat), ["00000000-user", "00000001-user"]);
     assert_eq!(world.client().cat(&format!("{chat}/00000000-user")).unwrap(), "and on\n");
 }

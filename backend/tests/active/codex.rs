@@ -190,6 +190,12 @@ fn of_several_locks_a_subagents_is_not_its_thread() {
         assert_eq!(client.found("codex", 40), ("lock".into(), T1.into()));
         world.write(&rollout("20-21-42", T2), "not json\n");
         assert_eq!(client.found("codex", 40), ("lock".into(), T1.into()));
+        // However long the first record is, the second is another.
+        for long in [2 << 20, 5 << 20] {
+            let more = format!(",\"source\":{{\"subagent\":\"review\"}},\"tools\":\"{}\"", "x".repeat(long));
+            world.write(&rollout("20-21-42", T2), &(meta(T2, &more) + &meta(T1, "")));
+            assert_eq!(client.found("codex", 40), ("lock".into(), T1.into()));
+        }
         world.write(&rollout("20-21-42", T2), &meta(T2, ""));
         assert_eq!(client.found("codex", 40), ("lock".into(), T2.into()), "the newest");
     });

@@ -13,4 +13,5 @@ mod omp;
 mod process;
 mod races;
 mod samples;
+mod subagents;
 mod world;

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use backend::host::Host;
 use backend::host::fixture::{self, Edit, Fixture, LockKind, Refuses, Special, State};
 use backend::host::os::{Os, Resolving, Roots};
+use backend::host::wrap::Traced;
 use backend::name::Root;
 use backend::{Agents, Limits};
 use rustix::fs::{CWD, Mode};
@@ -103,6 +104,12 @@ impl World {
     /// A client of a tree for one command.
     pub(crate) fn command(&self) -> Client {
         Client::new(Agents::for_command(self.host(), LIMITS))
+    }
+
+    /// A client of a tree over it, and what that asks of the machine.
+    pub(crate) fn traced(&self) -> (Client, Arc<Traced>) {
+        let traced = Arc::new(Traced::with_lines(self.host()));
+        (Client::new(Agents::new(Arc::clone(&traced) as Arc<dyn Host>, LIMITS)), traced)
     }
 
     fn host(&self) -> Arc<dyn Host> {

@@ -10,7 +10,7 @@ mod registry;
 mod subagent;
 mod transcript;
 
-use super::program::{Program, Runs, basename, ends_with, is_service};
+use super::program::{Program, Runs, basename, ends_with, front_options, is_below, is_service};
 use super::{Harness, Resolved, Role, Scene, Session, Subagent, Torn};
 use crate::chat::Format;
 use crate::name::Rel;
@@ -25,8 +25,7 @@ impl Harness for Claude {
         let args = arguments(program)?;
         let helper = OTHER_TRADES.contains(&program.name())
             || is_service(args, SWITCHES, MAINTENANCE)
-            // Options of its own workers stand in front of all others.
-            || args.iter().take_while(|arg| arg.starts_with('-')).any(|arg| WORKER_OPTIONS.contains(arg));
+            || front_options(args, SWITCHES).any(|option| WORKER_OPTIONS.contains(&option));
         Some(if helper { Role::Helper } else { Role::Agent })
     }
 
@@ -64,8 +63,13 @@ impl Harness for Claude {
         true
     }
 
-    fn subagents(&self, scene: &Scene<'_>, session: &Session) -> Result<Vec<Subagent>, Halt> {
-        session.transcript.as_ref().map_or_else(|| Ok(Vec::new()), |rel| subagent::list(scene, rel))
+    fn subagents(
+        &self,
+        scene: &Scene<'_>,
+        session: &Session,
+        only: Option<&str>,
+    ) -> Result<Vec<Subagent>, Halt> {
+        session.transcript.as_ref().map_or_else(|| Ok(Vec::new()), |rel| subagent::list(scene, rel, only))
     }
 }
 
@@ -73,10 +77,7 @@ impl Harness for Claude {
 fn arguments<'p, 'a>(program: &'p Program<'a>) -> Option<&'p [&'a str]> {
     let named = |name: &str| matches!(name, "claude" | "claude.exe");
     // The native build is one file named by its version, and calls itself by that when it starts itself.
-    let versioned = |path: &str| {
-        path.rsplit_once('/')
-            .is_some_and(|(dir, name)| !name.is_empty() && ends_with(dir, &["claude", "versions"]))
-    };
+    let versioned = |path: &str| is_below(path, &["claude", "versions"]);
     if named(program.name())
         || named(program.exe_name())
         || versioned(program.called())
@@ -140,6 +141,7 @@ mod tests {
             ("", versions),
             (versions, "2.1.332"),
             (versions, "cc"),
+            ("", "/home/u/.local/share/claude/versions/2.1.332/bin/cli"),
             ("/opt/claude", "whatever"),
             ("/p/claude-code/bin/claude.exe", "/p/claude-code/bin/claude.exe"),
             ("/usr/bin/node", "node /p/node_modules/@anthropic-ai/claude-code/cli.js"),
@@ -152,6 +154,7 @@ mod tests {
             ("", "claude -- mcp"),
             ("", "claude --print --bg-spare-not"),
             ("", "claude explain --bg-spare"),
+            ("", "claude --verbose -- --bg-spare"),
         ] {
             assert_eq!(role(exe, cmdline), Some(Role::Agent), "{exe} {cmdline}");
         }
@@ -168,6 +171,7 @@ mod tests {
             ("", "claude daemon run"),
             (versions, "/home/u/.local/share/claude/versions/2.1.332 --bg-spare /tmp/s"),
             (versions, "/home/u/.local/share/claude/versions/2.1.332 --bg-pty-host x"),
+            (versions, "/home/u/.local/share/claude/versions/2.1.332 --model opus --bg-spare /tmp/s"),
             (versions, "rg -n pattern"),
             (versions, "ugrep x"),
             (versions, "bfs ."),
@@ -187,6 +191,7 @@ mod tests {
             ("/usr/bin/node", "node /x/claude-code/other.js"),
             ("/usr/bin/claudette", "claudette"),
             ("/x/claude/versions/", "x"),
+            ("/x/my-claude/versions/1", "x"),
             ("/usr/bin/sleep", ""),
         ] {
             assert_eq!(role(exe, cmdline), None, "{exe} {cmdline}");

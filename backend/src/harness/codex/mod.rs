@@ -68,8 +68,13 @@ impl Harness for Codex {
         true
     }
 
-    fn subagents(&self, scene: &Scene<'_>, session: &Session) -> Result<Vec<Subagent>, Halt> {
-        transcript::subagents(scene, session)
+    fn subagents(
+        &self,
+        scene: &Scene<'_>,
+        session: &Session,
+        only: Option<&str>,
+    ) -> Result<Vec<Subagent>, Halt> {
+        transcript::subagents(scene, session, only)
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) struct Stored {
 }
 
 /// The rollout with an id of its own: the last in its name. It is looked for where its thread's newest one would be, then
-/// among the archived ones. Where it lies both plain and compressed, as it does for a moment, the plain one counts.
+/// among the archived ones, which lie in one directory or in those of days. Where it lies both plain and compressed, as it does for a moment, the plain one counts.
 pub(super) fn stored(scene: &Scene<'_>, id: &str) -> Option<Stored> {
     let in_dir = |names: &[&str]| {
         let dir = path(names)?;
@@ -71,9 +71,11 @@ pub(super) fn stored(scene: &Scene<'_>, id: &str) -> Option<Stored> {
         Some(Stored { rel: path(&names)?, is_compressed: name.ends_with(COMPRESSED) })
     };
     let of_day = |[y, m, d]: &Day| in_dir(&[SESSIONS, y, m, d]);
+    let of_archived_day = |[y, m, d]: &Day| in_dir(&[ARCHIVED, y, m, d]);
     let near = days_of(id).and_then(|days| days.iter().find_map(of_day));
-    let near = near.or_else(|| in_dir(&[ARCHIVED]));
-    near.or_else(|| days(scene).iter().find_map(of_day))
+    near.or_else(|| in_dir(&[ARCHIVED]))
+        .or_else(|| days(scene).iter().find_map(of_day))
+        .or_else(|| days_in(scene, ARCHIVED).iter().find_map(of_archived_day))
 }
 
 /// Every rollout that lies in the directory of a day.
@@ -86,6 +88,10 @@ pub(super) fn of_day(scene: &Scene<'_>, day: &Day) -> Vec<Rollout> {
 
 /// The directories of days, newest first, at most [`MOST_DAYS`].
 pub(super) fn days(scene: &Scene<'_>) -> Vec<Day> {
+    days_in(scene, SESSIONS)
+}
+
+fn days_in(scene: &Scene<'_>, top: &str) -> Vec<Day> {
     let below = |names: &[&str], digits| {
         let mut found =
             path(names).map_or_else(Vec::new, |dir| scene.names(&dir, &|name| is_number(name, digits)));
@@ -93,9 +99,9 @@ pub(super) fn days(scene: &Scene<'_>) -> Vec<Day> {
         found
     };
     let mut days = Vec::new();
-    for y in below(&[SESSIONS], 4) {
-        for m in below(&[SESSIONS, &y], 2) {
-            for d in below(&[SESSIONS, &y, &m], 2) {
+    for y in below(&[top], 4) {
+        for m in below(&[top, &y], 2) {
+            for d in below(&[top, &y, &m], 2) {
                 days.push([y.clone(), m.clone(), d]);
                 if days.len() == MOST_DAYS {
                     return days;

@@ -79,7 +79,11 @@ pub(super) fn first_prompt(scene: &Scene<'_>, rollout: &Rel) -> Option<String> {
 }
 
 /// The threads whose parent is this session, from the day it began on.
-pub(super) fn subagents(scene: &Scene<'_>, session: &Session) -> Result<Vec<Subagent>, Halt> {
+pub(super) fn subagents(
+    scene: &Scene<'_>,
+    session: &Session,
+    only: Option<&str>,
+) -> Result<Vec<Subagent>, Halt> {
     // A child is no older than its parent's id, where that tells a time.
     let since = rollout::days_of(&session.id).map(|[_, before, _]| before);
     let mut found = Vec::new();
@@ -87,16 +91,18 @@ pub(super) fn subagents(scene: &Scene<'_>, session: &Session) -> Result<Vec<Suba
     let days = rollout::days(scene);
     for day in days.iter().take_while(|day| since.as_ref().is_none_or(|since| *day >= since)) {
         for rollout in rollout::of_day(scene, day) {
-            if rollout.thread() == session.id {
+            let is_wanted = only.is_none_or(|name| name.ends_with(rollout.thread()));
+            if rollout.thread() == session.id || !is_wanted {
                 continue;
             }
             looked_at += 1;
             if looked_at > MOST_ROLLOUTS {
-                return Err(Refusal::LISTING_TOO_LARGE.into());
+                return Err(Refusal::TOO_MANY_SUBAGENTS.into());
             }
             found.extend(child(scene, session, rollout));
         }
     }
+    found.retain(|subagent| only.is_none_or(|name| subagent.name == name));
     found.sort();
     found.dedup_by(|a, b| a.name == b.name);
     Ok(found)
@@ -124,11 +130,9 @@ fn child(scene: &Scene<'_>, session: &Session, rollout: Rollout) -> Option<Subag
 /// The first record of a rollout, if its line holds `word`.
 fn first_record(scene: &Scene<'_>, rollout: &Rel, word: Option<&str>) -> Option<Value> {
     let (file, _) = scene.open(rollout)?;
-    lines::from_start(&*file, SEARCH_BYTES, |line| {
-        let holds = word.is_none_or(|word| memmem::find(line, word.as_bytes()).is_some());
-        ControlFlow::Break(if holds { json::record(line) } else { None })
-    })
-    .flatten()
+    let line = lines::first(&*file, FIRST_BYTES)?;
+    let holds = word.is_none_or(|word| memmem::find(&line, word.as_bytes()).is_some());
+    if holds { json::record(&line) } else { None }
 }
 
 fn is_subagent(record: &Value) -> bool {
@@ -183,5 +187,7 @@ const INJECTED: &[&str] = &[
     "<image name=",
     "</image>",
 ];
+/// How long a first record may be: instructions and tools are in it, and the longest known have 120 KB.
+const FIRST_BYTES: usize = 4 << 20;
 /// How many rollouts are looked at for the subagents of one session.
 const MOST_ROLLOUTS: usize = 65_536;

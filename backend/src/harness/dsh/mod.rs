@@ -59,7 +59,7 @@ impl Harness for Dsh {
         false
     }
 
-    fn subagents(&self, _: &Scene<'_>, _: &Session) -> Result<Vec<Subagent>, Halt> {
+    fn subagents(&self, _: &Scene<'_>, _: &Session, _: Option<&str>) -> Result<Vec<Subagent>, Halt> {
         Ok(Vec::new())
     }
 }
