@@ -93,6 +93,20 @@ fn a_record_counts_only_for_the_process_it_is_about() {
             (format!("{{\"sessionId\":\"{S1}\"}}"), false),
             (
                 format!(
+                    "{{\"procStart\":null,\"pidDomain\":null,\"startedAt\":{},\"sessionId\":\"{S1}\"}}",
+                    in_ms(1)
+                ),
+                true,
+            ),
+            (
+                format!(
+                    "{{\"procStart\":\"5000\",\"sessionId\":\"{S1}\",\"x\":\"{}\"}}",
+                    "x".repeat(64 << 10)
+                ),
+                false,
+            ),
+            (
+                format!(
                     "{{\"procStart\":\"5000\",\"pidDomain\":\"{ours}pid:[4026531836]\",\"sessionId\":\"{S1}\"}}"
                 ),
                 true,
@@ -246,10 +260,19 @@ fn a_continued_session_is_followed() {
         // It went on itself after all.
         world.append(&transcript(S1), &prompt("again"));
         assert_eq!(client.found("claude", 50), ("registry".into(), S1.into()));
-        // Two that name each other end.
+        // Of some that name each other in a ring, none is known to be the one.
         world.append(&transcript(S1), &on(S2));
-        world.write(&transcript(S2), &on(S1));
-        assert_eq!(client.found("claude", 50).0, "clear");
+        for ring in [S1, S2] {
+            world.write(&transcript(S2), &on(ring));
+            assert_eq!(client.found("claude", 50), ("registry".into(), S1.into()), "{ring}");
+        }
+        // It need not be there yet, and it may be in another project.
+        world.write(&transcript(S2), &on(S3));
+        world.remove(&transcript(S3));
+        assert_eq!(client.found("claude", 50), ("clear".into(), S3.into()));
+        assert!(!client.ls("active/claude/50").contains(&"transcript".into()));
+        world.write(&format!("claude/projects/-w-tree/{S3}.jsonl"), &prompt("moved"));
+        assert_eq!(client.field("claude", 50, "title"), "moved");
     });
 }
 
@@ -342,6 +365,13 @@ fn the_last_title_counts_and_a_given_one_beats_a_thought_one() {
             (ai("one") + "{\"type\":\"ai-title\",\"aiTitle\":\"cut", "one"),
             (ai("one") + "{\"type\":\"ai-title\",\"aiTi\n" + &prompt("x"), "one"),
             (ai("one") + &"x".repeat(3 << 20) + "\n" + &prompt("y"), "one"),
+            (
+                prompt("y") + &ai("old") + &ai("one") + &format!("{}\n", "x".repeat(64 << 10)).repeat(80),
+                "one",
+            ),
+            (custom("mine") + &ai("one") + &format!("{}\n", "x".repeat(64 << 10)).repeat(80), "mine"),
+            (prompt("y") + &format!("{}\n", "x".repeat(64 << 10)).repeat(80), "y"),
+            (ai("\\u202eone\\u2066 \\ud83d two"), "one \u{fffd} two"),
             (ai(&"long ".repeat(100)), "long ".repeat(100)[..256].trim_end()),
             (prompt(&"word ".repeat(50)), "word ".repeat(16).trim_end()),
             (ai("a\\u001b[31mb\\nc"), "a[31mb c"),

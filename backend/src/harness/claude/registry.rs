@@ -86,17 +86,18 @@ impl Record {
 
 /// Whether a record is about this process and not about an earlier one of its pid, or one of another machine.
 fn is_about(scene: &Scene<'_>, process: Process, value: &Value) -> bool {
-    let is_pid = at(value, &["pid"]).is_none_or(|pid| pid.as_u64() == Some(u64::from(process.pid)));
-    let is_start = match at(value, &["procStart"]) {
+    let said = |name| at(value, &[name]).filter(|said| !said.is_null());
+    let is_pid = said("pid").is_none_or(|pid| pid.as_u64() == Some(u64::from(process.pid)));
+    let is_start = match said("procStart") {
         Some(Value::String(ticks)) => ticks.parse() == Ok(process.start),
         Some(ticks) => ticks.as_u64() == Some(process.start),
         // Early versions did not say. Then the time they began must fit that of the process.
-        None => at(value, &["startedAt"]).and_then(Value::as_i64).is_some_and(|began_ms| {
+        None => said("startedAt").and_then(Value::as_i64).is_some_and(|began_ms| {
             let after_ms = began_ms.saturating_sub(scene.started_ms(process));
             (-BOOT_ERROR_MS..=START_MS).contains(&after_ms)
         }),
     };
-    let is_here = at(value, &["pidDomain"])
+    let is_here = said("pidDomain")
         .is_none_or(|domain| domain.as_str().is_some_and(|domain| is_our_domain(scene, domain)));
     is_pid && is_start && is_here
 }
@@ -113,14 +114,16 @@ fn is_our_domain(scene: &Scene<'_>, domain: &str) -> bool {
         && me.pid_namespace(scene.host).is_none_or(|ours| ours == namespace.as_bytes())
 }
 
-/// The session that a transcript's last lines say it was continued in, and so on.
+/// The session that a transcript's last lines say it was continued in, and so on. Where that leads round in a ring,
+/// nobody can tell which of them it is in.
 fn continued(scene: &Scene<'_>, from: &Session) -> Option<Session> {
     let mut at = from.clone();
-    for _ in 0..MOST_CONTINUATIONS {
-        let Some((rel, id)) = at.transcript.as_ref().and_then(|rel| Some((rel, successor(scene, rel)?)))
-        else {
-            break;
-        };
+    let mut met = vec![from.id.clone()];
+    while let Some((rel, id)) = at.transcript.as_ref().and_then(|rel| Some((rel, successor(scene, rel)?))) {
+        if met.contains(&id) || met.len() > MOST_CONTINUATIONS {
+            return None;
+        }
+        met.push(id.clone());
         let beside = directory(rel).and_then(|directory| project::file(directory, &id));
         let transcript =
             beside.filter(|rel| scene.file(rel).is_some()).or_else(|| project::transcript(scene, &id, None));

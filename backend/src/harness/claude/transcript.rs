@@ -10,6 +10,7 @@ use super::super::Scene;
 use super::super::json::{self, at, is, text};
 use super::super::lines::{self, SEARCH_BYTES, TAIL_BYTES};
 use super::super::text::headline;
+use crate::host::File;
 use crate::name::Rel;
 
 /// The last title a person gave, else the last one the harness thought of, else the head of the first prompt. Titles
@@ -32,12 +33,36 @@ pub(super) fn title(scene: &Scene<'_>, rel: &Rel) -> Option<String> {
         }
         ControlFlow::Continue(())
     });
-    given.or(thought).or_else(|| {
-        lines::from_start(&*file, SEARCH_BYTES, |line| match json::record(line).as_ref().and_then(prompt) {
-            Some(line) => ControlFlow::Break(line),
-            None => ControlFlow::Continue(()),
-        })
-    })
+    if given.is_some() || thought.is_some() {
+        return given.or(thought);
+    }
+    first_title(&*file, meta.size)
+}
+
+/// The same where the end has no title: what was written at the beginning of a long transcript and not again since.
+fn first_title(file: &dyn File, size: u64) -> Option<String> {
+    let (mut given, mut thought, mut said) = (None, None, None);
+    lines::from_start(file, SEARCH_BYTES, |line| {
+        if size > SEARCH_BYTES && memmem::find(line, b"-title").is_some() {
+            let record = json::record(line);
+            let title = |kind, name| {
+                let record = record.as_ref().filter(|record| is(record, kind))?;
+                text(record, &[name]).map(str::to_owned)
+            };
+            given = title("custom-title", "customTitle").or_else(|| given.take());
+            thought = title("ai-title", "aiTitle").or_else(|| thought.take());
+        }
+        if said.is_none() && memmem::find(line, b"\"user\"").is_some() {
+            said = json::record(line).as_ref().and_then(prompt);
+        }
+        // Of a shorter one the titles have been looked for.
+        if said.is_some() && size <= SEARCH_BYTES {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    given.or(thought).or(said)
 }
 
 /// The model of the last reply that a model gave.
