@@ -6,16 +6,15 @@
 
 use std::fmt::{self, Write};
 use std::io;
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use backend::is_unprintable;
 use rustix::fs::fstat;
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
-use tracing_subscriber::registry::LookupSpan;
+use tracing::level_filters::LevelFilter;
+use tracing::span;
+use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Sends events of `most` and graver to stderr, for the rest of the process.
 ///
@@ -25,15 +24,10 @@ use tracing_subscriber::registry::LookupSpan;
 /// wins; later ones do nothing.
 pub fn init(most: LevelFilter) {
     let journal = std::env::var("JOURNAL_STREAM").is_ok_and(|stream| is_stderr(&stream));
-    let lines = Lines { prefix: if journal { Prefix::Priority } else { Prefix::Time } };
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(most)
-        .with_writer(io::stderr)
-        // The library would report a failed write with eprintln!, which panics when stderr is gone.
-        .log_internal_errors(false)
-        .event_format(lines)
-        .finish();
-    let _ = tracing::subscriber::set_global_default(subscriber);
+    let prefix = if journal { Prefix::Priority } else { Prefix::Time };
+    // One write(2) for a line. Who reads it, if anybody does, is not our business.
+    let say = |line: &str| drop(io::stderr().write_all(line.as_bytes()));
+    let _ = tracing::subscriber::set_global_default(Lines { most, prefix, say });
 }
 
 /// Shows bytes from outside in a form that is safe to print: at most [`CLEAN_BYTES_MAX`] bytes of UTF-8, on
@@ -110,9 +104,12 @@ impl Write for Scrub<'_> {
     }
 }
 
-/// The format of a line: a prefix, the message, then ` name=value` for each field.
-struct Lines {
+/// Makes a line of each event: a prefix, the message, then ` name=value` for each field. What spans there are (none of ours)
+/// say nothing.
+struct Lines<S> {
+    most: LevelFilter,
     prefix: Prefix,
+    say: S,
 }
 
 #[derive(Clone, Copy)]
@@ -121,21 +118,46 @@ enum Prefix {
     Time,
 }
 
-impl<S, N> FormatEvent<S, N> for Lines
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(&self, _: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+impl<S> Lines<S> {
+    fn line(&self, event: &Event<'_>) -> String {
         let level = *event.metadata().level();
-        match self.prefix {
-            Prefix::Priority => write!(out, "<{}>", priority(level))?,
-            Prefix::Time => write!(out, "{} {} ", jiff::Zoned::now().strftime("%F %T"), word(level))?,
-        }
         let mut text = Text::default();
         event.record(&mut text);
-        writeln!(out, "{}{}", text.message, text.fields)
+        let Text { message, fields } = text;
+        match self.prefix {
+            Prefix::Priority => format!("<{}>{message}{fields}\n", priority(level)),
+            Prefix::Time => {
+                let time = jiff::Zoned::now();
+                format!("{} {} {message}{fields}\n", time.strftime("%F %T"), word(level))
+            }
+        }
     }
+}
+
+impl<S: Fn(&str) + Send + Sync + 'static> Subscriber for Lines<S> {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= self.most
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.most)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        (self.say)(&self.line(event));
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
 }
 
 #[derive(Default)]
@@ -300,30 +322,11 @@ mod tests {
 
     /// The lines that `act` logs.
     fn logged(prefix: Prefix, act: impl FnOnce()) -> Vec<String> {
-        let sink = Sink::default();
-        let subscriber = tracing_subscriber::fmt()
-            .with_writer({
-                let sink = sink.clone();
-                move || sink.clone()
-            })
-            .event_format(Lines { prefix })
-            .finish();
-        tracing::subscriber::with_default(subscriber, act);
-        let bytes = sink.0.lock().unwrap().clone();
-        String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
-    }
-
-    #[derive(Clone, Default)]
-    struct Sink(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Sink {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
+        let said = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&said);
+        let say = move |line: &str| sink.lock().unwrap().push_str(line);
+        tracing::subscriber::with_default(Lines { most: LevelFilter::TRACE, prefix, say }, act);
+        let said = said.lock().unwrap();
+        said.lines().map(str::to_owned).collect()
     }
 }

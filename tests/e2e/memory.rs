@@ -135,7 +135,7 @@ const FIDS: u32 = 10_000;
 /// As many as may be in flight.
 const FIDS_AT_ONCE: u32 = 50;
 const FID_BYTES_MAX: u64 = 128;
-const IDLE_KIB_MAX: u64 = 5120;
+const IDLE_KIB_MAX: u64 = 4096;
 /// The same of one that is not optimised.
 const IDLE_DEBUG_KIB_MAX: u64 = 8192;
 /// Of each program whose start is measured, at least.

@@ -15,7 +15,7 @@ use drivers::simulated::Simulated;
 use engine::Limits;
 use engine::port::Backend;
 use rustix::process::Resource;
-use tracing_subscriber::filter::LevelFilter;
+use tracing::level_filters::LevelFilter;
 
 use super::arguments::{DEFAULT_NAME, Dial, Machine};
 use super::roots::{RootsError, roots};

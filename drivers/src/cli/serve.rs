@@ -12,7 +12,7 @@ use drivers::log;
 use drivers::server::Options;
 use drivers::signals::{self, Stop};
 use drivers::uring::Unavailable;
-use tracing_subscriber::filter::LevelFilter;
+use tracing::level_filters::LevelFilter;
 
 use super::arguments::Serve;
 use super::connect::tree;
