@@ -1,0 +1,81 @@
+//! Many connections: one driver beside the other.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::client::Crowd;
+use crate::figures::{SERVER, cpu_ns};
+use crate::machine::Machine;
+use crate::table::{Row, Table, Target};
+use crate::{DRIVERS, Scale};
+
+/// Throughput, processor time, and memory of those that say nothing.
+pub(crate) fn measure(machine: &Machine, scale: Scale, table: &mut Table) {
+    let size = scale.of(1 << 20).max(64 << 10);
+    let path = machine.file("shared", size);
+    for flight in [1, 8] {
+        let [blocking, uring] = busy(machine, scale, &path, size, flight);
+        let name = format!("64 connections, {flight} in flight each, uring");
+        let (ours, theirs) = ((uring.rate / 1e3, "k/s"), ("blocking", blocking.rate / 1e3));
+        table.add(Row::beside(format!("{name}: requests"), ours, theirs, Target::Least(1.1)));
+        let (ours, theirs) = ((uring.cpu * 1e6, "us"), ("blocking", blocking.cpu * 1e6));
+        table.add(Row::beside(format!("{name}: CPU of one"), ours, theirs, Target::Most(0.6)));
+    }
+    let [blocking, uring] = DRIVERS.map(|driver| idle_kib(machine, driver, 256));
+    let name = "256 idle connections, uring: resident memory more";
+    table.add(Row::beside(name, (uring, "KiB"), ("blocking", blocking), Target::Most(0.25)));
+}
+
+/// What a driver does when it is busy.
+#[derive(Copy, Clone)]
+struct Busy {
+    /// Requests a second.
+    rate: f64,
+    /// Seconds of processor time of one.
+    cpu: f64,
+}
+
+fn busy(machine: &Machine, scale: Scale, path: &str, size: u64, flight: usize) -> [Busy; 2] {
+    let mut servers = DRIVERS.map(|driver| {
+        let server = machine.serve(driver, &[SERVER]);
+        let crowd = Crowd::new(server.socket(), 64, 8192, path, size);
+        (server, crowd)
+    });
+    let mut best = [Busy { rate: 0.0, cpu: f64::INFINITY }; 2];
+    let time = Duration::from_secs_f64(scale.seconds / 2.0);
+    for _ in 0..scale.turns {
+        for (best, (server, crowd)) in best.iter_mut().zip(&mut servers) {
+            let (cpu, start) = (cpu_ns(server.pid()), Instant::now());
+            let requests = crowd.run(flight, time) as f64;
+            best.rate = best.rate.max(requests / start.elapsed().as_secs_f64());
+            best.cpu = best.cpu.min((cpu_ns(server.pid()) - cpu) as f64 / 1e9 / requests);
+        }
+    }
+    best
+}
+
+/// KiB more of a server with so many connections that have read something, and then said nothing for a while.
+pub(crate) fn idle_kib(machine: &Machine, driver: &str, connections: usize) -> f64 {
+    let path = machine.file("small", 4096);
+    let server = machine.serve(driver, &[SERVER]);
+    let before = server.resident_kib();
+    // The one that found out whether it serves has ended.
+    sleep(Duration::from_millis(100));
+    let mut crowd = Crowd::new(server.socket(), connections, 4072, &path, 4096);
+    crowd.run(1, Duration::ZERO);
+    sleep(Duration::from_secs(3));
+    server.resident_kib() - before
+}
+
+/// Seconds of processor time for eight thousand requests of so many connections.
+pub(crate) fn cost(machine: &Machine, connections: usize) -> f64 {
+    let path = machine.file("small", 64 << 10);
+    let server = machine.serve("auto", &[SERVER]);
+    let mut crowd = Crowd::new(server.socket(), connections, 8192, &path, 64 << 10);
+    crowd.run(1, Duration::ZERO);
+    server.cpu(|| {
+        (0..100).for_each(|_| {
+            crowd.run(1, Duration::ZERO);
+        });
+    })
+}
