@@ -216,24 +216,12 @@ struct Connection<K: Kinds> {
     letters: Arc<Letters<K>>,
     stream: Arc<Stream>,
     scratch: Vec<u8>,
-    since: Instant,
-    handshake: Duration,
     unread: Duration,
-    patience: Patience,
+    /// How long a recv(2) waits; `None` without end.
+    patience: Option<Duration>,
     eof: bool,
     /// Last, so that the place is given up when everything else is.
     _entry: Entry,
-}
-
-/// How long a recv(2) on a quiet socket waits.
-#[derive(Copy, Clone, Eq, PartialEq)]
-enum Patience {
-    /// Until the handshake is overdue.
-    Handshake,
-    /// Until the buffers should be given back.
-    Short,
-    /// Without end.
-    Endless,
 }
 
 impl<K: Kinds> Connection<K> {
@@ -241,18 +229,13 @@ impl<K: Kinds> Connection<K> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let letters = Arc::new(Letters { finished: Mutex::default(), wake });
         let mailbox = Arc::<Letters<K>>::clone(&letters);
-        if stream.is_socket() {
-            set_socket_timeout(stream.output(), Timeout::Send, Some(shared.options.unread))?;
-        }
         Ok(Self {
-            conversation: Conversation::new(shared, entry.number, mailbox),
+            conversation: Conversation::new(shared, entry.number, mailbox, clock::now()),
             letters,
             stream,
             scratch: Vec::new(),
-            since: Instant::now(),
-            handshake: shared.options.handshake,
             unread: shared.options.unread,
-            patience: Patience::Endless,
+            patience: None,
             eof: false,
             _entry: entry,
         })
@@ -263,13 +246,12 @@ impl<K: Kinds> Connection<K> {
         let ending = match self.converse() {
             Ok(ending) | Err(ending) => ending,
         };
-        ending.log();
+        self.conversation.log_end(ending);
         self.end();
     }
 
     /// Serves until the connection ends, and says why it does.
     fn converse(&mut self) -> Result<Ending, Ending> {
-        self.be(Patience::Handshake)?;
         loop {
             let turn = self.conversation.turn(clock::now());
             let sent = self.send()?;
@@ -305,8 +287,9 @@ impl<K: Kinds> Connection<K> {
         if self.collect() {
             return Ok(true);
         }
+        let left = self.time_left()?;
         if !self.conversation.session.is_busy() {
-            return if self.eof { Ok(false) } else { self.read() };
+            return if self.eof { Ok(false) } else { self.read(left) };
         }
         let wanted = if self.eof || !self.conversation.session.wants_input() {
             PollFlags::empty()
@@ -315,20 +298,27 @@ impl<K: Kinds> Connection<K> {
         };
         let input = self.stream.input();
         let mut fds = [PollFd::new(&self.letters.wake, PollFlags::IN), PollFd::new(&input, wanted)];
-        match poll(&mut fds, None) {
-            Ok(_) => {}
-            Err(Errno::INTR) => return Ok(true),
-            Err(errno) => return Err(errno.into()),
+        if !poll_for(&mut fds, left)? {
+            return Ok(true);
         }
         let socket = fds[1].revents();
         if self.collect() {
             return Ok(true);
         }
         if socket.contains(PollFlags::IN) {
-            return self.read();
+            return self.read(left);
         }
         // Both ways are closed: nobody will read what is still to be answered.
         Ok(!socket.intersects(PollFlags::HUP | PollFlags::ERR))
+    }
+
+    /// How long the peer may still take to say what it owes us; `None` where it owes nothing.
+    fn time_left(&self) -> Result<Option<Duration>, Ending> {
+        let Some((at, ending)) = self.conversation.due() else { return Ok(None) };
+        match at.saturating_sub(clock::now().mono_ns) {
+            0 => Err(ending),
+            left => Ok(Some(Duration::from_nanos(left))),
+        }
     }
 
     /// Takes what the workers finished. Whether there was anything.
@@ -341,37 +331,43 @@ impl<K: Kinds> Connection<K> {
         any
     }
 
-    /// Reads what the peer sent, waiting for it; `false` if nothing more will come and nothing is left to be done.
-    fn read(&mut self) -> Result<bool, Ending> {
-        if self.scratch.is_empty() {
+    /// Reads what the peer sent, waiting for it, for so long at most; `false` if nothing more will come and nothing is left to
+    /// be done.
+    fn read(&mut self, left: Option<Duration>) -> Result<bool, Ending> {
+        let warm = !self.scratch.is_empty();
+        let patience = if warm { Some(left.map_or(QUIET, |left| left.min(QUIET))) } else { left };
+        if !warm {
             self.scratch = vec![0; SCRATCH];
         }
-        let read = if self.stream.is_socket() {
-            recv(self.stream.input(), &mut self.scratch[..], RecvFlags::empty()).map(|(count, _)| count)
-        } else {
-            rustix::io::read(self.stream.input(), &mut self.scratch[..])
-        };
-        match read {
+        match self.receive(patience)? {
             Ok(0) => self.eof = true,
-            Ok(count) => {
-                self.conversation.session.receive(&self.scratch[..count]);
-                if self.patience == Patience::Endless {
-                    self.be(Patience::Short)?;
-                }
-            }
+            Ok(count) => self.conversation.session.receive(&self.scratch[..count]),
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) if self.patience == Patience::Short => self.trim()?,
-            Err(Errno::AGAIN) => {}
+            Err(Errno::AGAIN) => self.trim(),
             Err(errno) => return Err(errno.into()),
         }
-        if self.patience == Patience::Handshake {
-            if self.conversation.session.is_established() {
-                self.be(Patience::Short)?;
-            } else if self.since.elapsed() >= self.handshake {
-                return Err(Ending::Handshake);
-            }
-        }
         Ok(!self.eof || self.conversation.session.is_busy() || self.conversation.session.has_output())
+    }
+
+    /// Reads into the scratch, waiting for so long at most: then it is EAGAIN.
+    fn receive(&mut self, patience: Option<Duration>) -> Result<Result<usize, Errno>, Ending> {
+        let input = self.stream.input();
+        if !self.stream.is_socket() {
+            // A pipe knows no timeouts.
+            let comes = patience.is_none() || poll_for(&mut [PollFd::new(&input, PollFlags::IN)], patience)?;
+            return Ok(if comes {
+                rustix::io::read(input, &mut self.scratch[..])
+            } else {
+                Err(Errno::AGAIN)
+            });
+        }
+        if self.patience != patience {
+            // Less than the kernel counts in would be no timeout at all.
+            let timeout = patience.map(|time| time.max(Duration::from_millis(1)));
+            set_socket_timeout(input, Timeout::Recv, timeout)?;
+            self.patience = patience;
+        }
+        Ok(recv(input, &mut self.scratch[..], RecvFlags::empty()).map(|(count, _)| count))
     }
 
     /// Sends all replies there are. Whether there were any.
@@ -386,46 +382,50 @@ impl<K: Kinds> Connection<K> {
     }
 
     fn send_all(&self, mut bytes: &[u8]) -> Result<(), Ending> {
-        let since = Instant::now();
         while !bytes.is_empty() {
             let sent = if self.stream.is_socket() {
-                send(self.stream.output(), bytes, SendFlags::NOSIGNAL)
+                // Without waiting: a send(2) that waits does not tell when it last sent something.
+                send(self.stream.output(), bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
             } else {
                 rustix::io::write(self.stream.output(), bytes)
             };
             match sent {
-                // A send that has sent something by the time it gives up says how much, and no more than that.
-                Ok(count) if count < bytes.len() && since.elapsed() >= self.unread => {
-                    return Err(Ending::Unread);
-                }
                 Ok(count) => bytes = &bytes[count..],
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Err(Ending::Unread),
+                Err(Errno::AGAIN) => self.await_reader()?,
                 Err(errno) => return Err(errno.into()),
             }
         }
         Ok(())
     }
 
-    /// Gives memory back, and waits without end from now on.
-    fn trim(&mut self) -> Result<(), Ending> {
-        drop(self.conversation.session.shed());
-        self.scratch = Vec::new();
-        self.be(Patience::Endless)
-    }
-
-    fn be(&mut self, patience: Patience) -> Result<(), Ending> {
-        // A pipe knows no timeouts; there is only ever one, and its giver is trusted.
-        if self.patience != patience && self.stream.is_socket() {
-            let timeout = match patience {
-                Patience::Handshake => Some(self.handshake),
-                Patience::Short => Some(QUIET),
-                Patience::Endless => None,
-            };
-            set_socket_timeout(self.stream.input(), Timeout::Recv, timeout)?;
-            self.patience = patience;
+    /// Waits until the peer has read some of its replies.
+    fn await_reader(&self) -> Result<(), Ending> {
+        let deadline = Instant::now() + self.unread;
+        let output = self.stream.output();
+        let mut fds = [PollFd::new(&output, PollFlags::OUT)];
+        while !poll_for(&mut fds, Some(deadline.saturating_duration_since(Instant::now())))? {
+            if Instant::now() >= deadline {
+                return Err(Ending::Unread);
+            }
         }
         Ok(())
+    }
+
+    /// Gives memory back.
+    fn trim(&mut self) {
+        drop(self.conversation.session.shed());
+        self.scratch = Vec::new();
+    }
+}
+
+/// Waits for one of these, for so long at most; `false` if it was for nothing.
+fn poll_for(fds: &mut [PollFd<'_>], time: Option<Duration>) -> Result<bool, Errno> {
+    let timeout = time.and_then(|time| time.try_into().ok());
+    match poll(fds, timeout.as_ref()) {
+        Ok(0) | Err(Errno::INTR) => Ok(false),
+        Ok(_) => Ok(true),
+        Err(errno) => Err(errno),
     }
 }
 
@@ -458,7 +458,8 @@ impl<K: Kinds> Mailbox<K> for Letters<K> {
     }
 }
 
-/// Bytes asked of one recv(2): some thousand requests.
-const SCRATCH: usize = 64 * 1024;
+/// Bytes asked of one recv(2): some hundred requests, which is more than may be in flight. A connection holds as much until it is
+/// quiet.
+const SCRATCH: usize = 16 * 1024;
 /// A connection's stack. The deepest path through the backend takes a fraction of it.
 const STACK: usize = 512 * 1024;

@@ -27,7 +27,7 @@ pub struct Options {
     pub connections: usize,
     /// How long a peer may take to agree on a version.
     pub handshake: Duration,
-    /// How long a peer may leave its replies unread.
+    /// How long a peer may leave its replies unread, and how long it may take from the first byte of a request to its last.
     pub unread: Duration,
     /// How long a worker may be in one call of the backend before it is written off.
     pub stuck_after: Duration,
@@ -73,11 +73,17 @@ pub(crate) struct Conversation<K: Kinds> {
     handed: Handed<K>,
     epoch: u64,
     limits_met: Seldom,
+    /// When a version must have been agreed on, until it has been.
+    handshake_ns: Option<u64>,
+    /// Which request has begun and is not whole, and when the rest of it must have come.
+    request: Option<(u64, u64)>,
+    handshake: Duration,
+    unread: Duration,
 }
 
 impl<K: Kinds> Conversation<K> {
     /// A conversation with a peer that has not said anything yet. `number` is never used twice.
-    pub(crate) fn new(shared: &Shared<K>, number: u64, mailbox: Arc<dyn Mailbox<K>>) -> Self {
+    pub(crate) fn new(shared: &Shared<K>, number: u64, mailbox: Arc<dyn Mailbox<K>>, now: Now) -> Self {
         let options = &shared.options;
         Self {
             session: Session::new(options.limits, options.budget.clone(), seed()),
@@ -85,6 +91,10 @@ impl<K: Kinds> Conversation<K> {
             handed: Handed { pool: Arc::clone(&shared.pool), number, mailbox },
             epoch: 0,
             limits_met: Seldom::default(),
+            handshake_ns: Some(after(now.mono_ns, options.handshake)),
+            request: None,
+            handshake: options.handshake,
+            unread: options.unread,
         }
     }
 
@@ -99,7 +109,46 @@ impl<K: Kinds> Conversation<K> {
         if let Some(refusal) = self.session.limit_met() {
             self.limits_met.log(|more| tracing::warn!(more, "refused a request: {refusal}"));
         }
+        self.keep_deadlines(now.mono_ns);
         turn
+    }
+
+    /// When the peer must have said something that it owes us, and what becomes of it otherwise. Changes with turns alone.
+    pub(crate) fn due(&self) -> Option<(u64, Ending)> {
+        let handshake = self.handshake_ns.map(|at| (at, Ending::Handshake));
+        let request = self.request.map(|(_, at)| (at, Ending::Unfinished));
+        handshake.into_iter().chain(request).min_by_key(|(at, _)| *at)
+    }
+
+    /// Says in the log why the connection ends, with the limit that was met.
+    pub(crate) fn log_end(&self, why: Ending) {
+        let (handshake, unread) = (self.handshake.as_secs_f64(), self.unread.as_secs_f64());
+        match why {
+            Ending::Over => tracing::debug!("a connection ended"),
+            Ending::Hangup(why) => tracing::debug!("hung up on a peer: {why:?}"),
+            Ending::Handshake => {
+                tracing::info!("closed a connection that agreed on no version: the limit is {handshake} s");
+            }
+            Ending::Unread => {
+                tracing::info!("closed a connection that left its replies unread: the limit is {unread} s");
+            }
+            Ending::Unfinished => {
+                tracing::info!("closed a connection whose request had no end: the limit is {unread} s");
+            }
+            Ending::Failed(errno) => tracing::debug!("a connection ended: {errno}"),
+        }
+    }
+
+    /// From the first byte of a request, not from the last that came: who sends a byte now and then would otherwise hold what a
+    /// request takes for ever. Anybody who is not stopped by that sends a few hundred bytes, which is a request, in time.
+    fn keep_deadlines(&mut self, now_ns: u64) {
+        if self.session.is_established() {
+            self.handshake_ns = None;
+        }
+        self.request = self.session.unfinished().map(|number| match self.request {
+            Some(same) if same.0 == number => same,
+            _ => (number, after(now_ns, self.unread)),
+        });
     }
 
     /// Lets the session go: what it has with the workers is abandoned by the next turns, and what it still had to say is
@@ -155,21 +204,10 @@ pub(crate) enum Ending {
     Handshake,
     /// The peer left its replies unread.
     Unread,
+    /// The peer did not finish a request.
+    Unfinished,
     /// The transport failed.
     Failed(Errno),
-}
-
-impl Ending {
-    /// Says so in the log.
-    pub(crate) fn log(self) {
-        match self {
-            Self::Over => tracing::debug!("a connection ended"),
-            Self::Hangup(why) => tracing::debug!("hung up on a peer: {why:?}"),
-            Self::Handshake => tracing::info!("closed a connection that agreed on no version in time"),
-            Self::Unread => tracing::info!("closed a connection that left its replies unread"),
-            Self::Failed(errno) => tracing::debug!("a connection ended: {errno}"),
-        }
-    }
 }
 
 impl From<Errno> for Ending {
@@ -186,6 +224,11 @@ pub(crate) fn log_refused(refused: &mut Seldom, limit: usize) {
 /// Says that a stop did not wait for the end of so many connections.
 pub(crate) fn log_left_behind(connections: usize) {
     tracing::warn!("{connections} connections did not end in time");
+}
+
+/// A time after another, in nanoseconds.
+pub(crate) fn after(start_ns: u64, time: Duration) -> u64 {
+    start_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// A number that no peer can guess.

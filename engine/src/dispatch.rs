@@ -386,8 +386,7 @@ impl<K: Kinds> Session<K> {
     }
 
     fn payload(&self, form: Form, count: u32) -> Spec {
-        // IOHDRSZ of fcall(3): what both sides leave for headers. The reply stays below msize, as Linux demands.
-        let limit = count.min(self.msize - IO_HEADER_ROOM);
+        let limit = count.min(self.room_bytes());
         Spec { form, head: proto::IO_HEADER_SIZE as u8, limit, carried: 0 }
     }
 
@@ -519,9 +518,6 @@ const TIMES: u32 = proto::SETATTR_ATIME
 
 /// Offsets are signed on every system a file of this tree lies on.
 const MAX_OFFSET: u64 = i64::MAX as u64;
-
-/// Bytes left for headers in every message that carries data.
-const IO_HEADER_ROOM: u32 = 24;
 
 /// Room for a stat record: four names and 61 bytes. Longer names would not fit the smallest msize either.
 const MAX_RECORD: u32 = 2048;

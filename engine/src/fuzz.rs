@@ -27,7 +27,7 @@ use script::Script;
 pub fn session(script: &[u8]) {
     let mut script = Script::new(script);
     let limits = Limits {
-        msize: 8192,
+        msize: script.pick(&[8192, 32 * 1024]),
         fids: 1 + script.below(6),
         requests: 2 + script.below(15),
         parked: 1 + script.below(8),

@@ -18,7 +18,9 @@ mod dispatch;
 mod fid;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod inbox;
 pub mod limits;
+mod memory;
 mod outbox;
 mod pending;
 #[cfg(feature = "planted")]

@@ -66,7 +66,7 @@ struct Shared {
 }
 
 impl Budget {
-    /// A budget of so many fids and so many bytes of replies and rooms.
+    /// A budget of so many fids and so many bytes of requests, replies and rooms.
     pub fn new(fids: usize, bytes: usize) -> Self {
         Self(Arc::new(Shared {
             fids: AtomicUsize::new(0),
@@ -110,12 +110,27 @@ impl Share {
 
     /// Whether `bytes` in all are covered, after taking what is missing.
     pub(crate) fn covers(&mut self, bytes: usize) -> bool {
+        self.covers_below(bytes, self.budget.0.bytes_limit)
+    }
+
+    /// The same, for what peers send: that may take half of the budget, so that those who send much and finish nothing leave
+    /// the other half to replies.
+    pub(crate) fn covers_input(&mut self, bytes: usize) -> bool {
+        self.covers_below(bytes, self.budget.0.bytes_limit / 2)
+    }
+
+    /// Whether so much of the budget is taken that what is not needed should be given back at once.
+    pub(crate) fn is_scarce(&self) -> bool {
+        let shared = &self.budget.0;
+        shared.bytes.load(Ordering::Relaxed) > shared.bytes_limit / 2
+    }
+
+    fn covers_below(&mut self, bytes: usize, limit: usize) -> bool {
         if bytes <= self.held {
             return true;
         }
         let more = (bytes - self.held).next_multiple_of(SHARE_STEP);
-        let shared = &self.budget.0;
-        let taken = take(&shared.bytes, more, shared.bytes_limit);
+        let taken = take(&self.budget.0.bytes, more, limit);
         if taken {
             self.held += more;
         }
@@ -150,7 +165,7 @@ fn take(counter: &AtomicUsize, count: usize, limit: usize) -> bool {
 pub const MAX_REQUESTS: usize = 64;
 /// Fids per daemon.
 pub const DAEMON_FIDS: usize = 262_144;
-/// Bytes of rooms and replies per daemon.
+/// Bytes of requests, rooms and replies per daemon.
 pub const DAEMON_BYTES: usize = 64 * 1024 * 1024;
 /// Smallest msize in which every Rstat or Rgetattr of ours fits, 9P2000.u and 9P2000.L.
 pub const MIN_MSIZE: u32 = 4096;
@@ -162,6 +177,15 @@ pub const UNVERSIONED_MSIZE: u32 = 8192 + 24;
 /// The least room of a job: a record or an entry always fits.
 pub(crate) const MIN_PARKED_ROOM: u32 = MIN_MSIZE;
 
+/// Bytes received of one connection that nobody counts: a first Tversion fits, and so do the requests of a busy client.
+pub(crate) const INBOX_FREE: usize = UNVERSIONED_MSIZE as usize;
+
+/// The largest room of a request that is answered though the budget has nothing left.
+pub(crate) const SAVING_ROOM: u32 = 16 * 1024;
+
+/// What is kept of msize for headers.
+pub(crate) const IO_HEADER_ROOM: u32 = 24;
+
 const SHARE_STEP: usize = 64 * 1024;
 
 const _: () = {
@@ -171,5 +195,8 @@ const _: () = {
     assert!(limits.queued_bytes >= 2 * limits.msize as usize);
     assert!(limits.queued_bytes / 2 / limits.parked >= MIN_PARKED_ROOM as usize);
     assert!(DAEMON_BYTES >= limits.queued_bytes + limits.msize as usize);
+    // As a refusal says.
+    assert!(DAEMON_BYTES / 2 == 32 * 1024 * 1024);
+    assert!(IO_HEADER_ROOM < MIN_PARKED_ROOM && MIN_PARKED_ROOM < SAVING_ROOM);
     assert!(MIN_MSIZE_PLAIN < MIN_MSIZE && MIN_MSIZE < limits.msize);
 };

@@ -112,6 +112,8 @@ pub(crate) struct Outbox {
     gather: usize,
     /// Length of a new batch: the largest room fits behind all that is gathered before a send is due.
     size: usize,
+    /// There is no memory for a whole batch: replies take no more than they need.
+    saving: bool,
 }
 
 impl Outbox {
@@ -127,7 +129,18 @@ impl Outbox {
             taken: 0,
             gather: MIN_GATHER,
             size: MIN_GATHER + SMALL,
+            saving: false,
         }
+    }
+
+    /// Whether replies are to take no more memory than they need, at the price of copying them.
+    pub(crate) fn save(&mut self, saving: bool) {
+        self.saving = saving;
+    }
+
+    /// What was last said with [`Outbox::save`].
+    pub(crate) fn saves(&self) -> bool {
+        self.saving
     }
 
     /// A new msize: batches grow to twice that, within bounds.
@@ -257,7 +270,7 @@ impl Outbox {
     pub(crate) fn take(&mut self) -> Option<Buf> {
         self.lent = None;
         if self.ready.is_empty() {
-            if self.taken == 0 {
+            if self.taken == 0 && !self.saving {
                 self.close_batch();
             } else {
                 self.set_aside();
@@ -305,7 +318,8 @@ impl Outbox {
         }
         self.set_aside();
         if self.batch.len() < need {
-            self.batch = vec![0; need.max(self.size)];
+            let size = if self.saving { SMALL } else { self.size };
+            self.batch = vec![0; need.max(size)];
         }
     }
 

@@ -19,6 +19,7 @@ use proto::{DecodeError, Dialect, NOTAG, Refusal, Rmessage, Tmessage};
 
 use crate::dispatch::Start;
 use crate::fid::{Fids, Full, Sharing};
+use crate::inbox::Inbox;
 use crate::limits::{Budget, Limits, MIN_MSIZE, MIN_MSIZE_PLAIN, Share, UNVERSIONED_MSIZE};
 use crate::outbox::{Apart, Buf, Outbox};
 use crate::pending::{Ended, Key, Pending, State};
@@ -53,16 +54,18 @@ pub struct Session<K: Kinds> {
     pub(crate) msize: u32,
     pub(crate) fids: Fids<K>,
     pub(crate) outbox: Outbox,
-    pending: Pending,
-    share: Share,
-    inbox: Inbox,
+    pub(crate) pending: Pending,
+    pub(crate) share: Share,
+    pub(crate) inbox: Inbox,
+    /// The budget has what the inbox takes.
+    pub(crate) inbox_covered: bool,
     /// Bytes of frames kept for requests that wait.
-    kept: usize,
+    pub(crate) kept: usize,
     abandons: Vec<Ticket>,
     /// A fid was released since waiting requests were last looked at.
     stirred: bool,
     closed: bool,
-    limit_met: Option<Refusal>,
+    pub(crate) limit_met: Option<Refusal>,
 }
 
 impl<K: Kinds> Session<K> {
@@ -81,6 +84,7 @@ impl<K: Kinds> Session<K> {
             pending: Pending::new(limits.requests),
             share: Share::new(budget),
             inbox: Inbox::default(),
+            inbox_covered: true,
             kept: 0,
             abandons: Vec::new(),
             stirred: false,
@@ -93,6 +97,7 @@ impl<K: Kinds> Session<K> {
     pub fn receive(&mut self, bytes: &[u8]) {
         if !self.closed {
             self.inbox.push(bytes);
+            self.inbox_covered = self.covers_inbox(self.inbox.memory());
         }
     }
 
@@ -100,6 +105,7 @@ impl<K: Kinds> Session<K> {
     /// [`Session::sent`].
     pub fn wants_input(&self) -> bool {
         !self.closed
+            && self.inbox_covered
             && self.inbox.len() < self.msize as usize
             && self.outbox.queued() < self.limits.queued_bytes
             && self.has_place()
@@ -118,11 +124,13 @@ impl<K: Kinds> Session<K> {
                 }
                 continue;
             }
-            if !self.may_read() {
-                return None;
-            }
             match frame::next(self.inbox.unread(), self.msize) {
-                Next::More(_) => return None,
+                Next::More(missing) => {
+                    self.make_room(missing);
+                    return None;
+                }
+                // Asked of whole frames alone: the answer takes what a request would.
+                _ if !self.may_read() => return None,
                 Next::Broken => return Some(self.hang_up(Hangup::Framing)),
                 Next::Frame(size) => {
                     // The frame is read where it lies while the session changes: the inbox steps aside for that long.
@@ -131,6 +139,7 @@ impl<K: Kinds> Session<K> {
                     inbox.consume(size);
                     if !self.closed {
                         self.inbox = inbox;
+                        self.inbox_covered |= self.inbox_is_small();
                     }
                     if action.is_some() {
                         return action;
@@ -220,6 +229,7 @@ impl<K: Kinds> Session<K> {
     /// A buffer of [`Session::take`] has been sent, or never will be.
     pub fn sent(&mut self, buf: Buf) {
         self.outbox.sent(buf);
+        self.spare();
     }
 
     /// Whether so much is gathered that it should be sent before more is polled.
@@ -235,6 +245,13 @@ impl<K: Kinds> Session<K> {
     /// Whether the peer has agreed on a version.
     pub fn is_established(&self) -> bool {
         self.dialect.is_some()
+    }
+
+    /// The request that has begun to come and is not whole, by a number that no other one of this session has; `None` while
+    /// there is none, or while the peer could not finish it because it is not read. Changes with whatever changes
+    /// [`Session::wants_input`].
+    pub fn unfinished(&self) -> Option<u64> {
+        if self.wants_input() { self.inbox.unfinished(self.msize) } else { None }
     }
 
     /// Whether the backend has asks of this session, orphans included.
@@ -296,7 +313,7 @@ impl<K: Kinds> Session<K> {
         }
         self.fids.trim();
         let bytes = self.outbox.shed();
-        self.share.shrink(self.outbox.queued() + self.kept);
+        self.share.shrink(self.memory());
         bytes
     }
 
@@ -316,19 +333,6 @@ impl<K: Kinds> Session<K> {
     fn has_place(&self) -> bool {
         let has_room = self.pending.has_room() && self.kept < self.limits.queued_bytes;
         self.pending.has_flush_room() && (has_room || self.pending.has_only_jobs())
-    }
-
-    /// Whether the bytes of one more request are covered. With nothing on its way the answer is yes: whatever else the
-    /// daemon does, a session can do one thing at a time, and a session that is told no will be woken.
-    fn may_start(&mut self) -> bool {
-        let queued = self.outbox.queued();
-        let one_thing = self.outbox.is_quiet() && self.pending.has_only_jobs();
-        queued < self.limits.queued_bytes && (one_thing || self.covers(self.msize as usize))
-    }
-
-    /// Whether the daemon's budget has so many bytes for this session, beside what is queued and kept.
-    fn covers(&mut self, bytes: usize) -> bool {
-        self.share.covers(self.outbox.queued() + self.kept + bytes)
     }
 
     /// Ends the session from our side: what has been answered may still be sent.
@@ -569,7 +573,7 @@ impl<K: Kinds> Session<K> {
         self.outbox.push(message, tag, self.dialect.unwrap_or(Dialect::Plain));
     }
 
-    fn refuse(&mut self, tag: u16, refusal: Refusal) {
+    pub(crate) fn refuse(&mut self, tag: u16, refusal: Refusal) {
         self.reply(tag, &Rmessage::refusal(refusal, self.dialect.unwrap_or(Dialect::Plain)));
     }
 }
@@ -588,45 +592,5 @@ fn undecoded(error: DecodeError) -> Refusal {
     match error {
         DecodeError::Unknown { .. } => Refusal::UNKNOWN_MESSAGE,
         _ => Refusal::MALFORMED,
-    }
-}
-
-/// Bytes received and not yet acted on.
-#[derive(Debug, Default)]
-struct Inbox {
-    bytes: Vec<u8>,
-    read: usize,
-}
-
-impl Inbox {
-    fn push(&mut self, bytes: &[u8]) {
-        if self.read > self.bytes.len() / 2 {
-            // Less is moved than was read since the last time, so that however the bytes come in, each is moved once.
-            self.bytes.drain(..self.read);
-            self.read = 0;
-        }
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn unread(&self) -> &[u8] {
-        &self.bytes[self.read..]
-    }
-
-    fn len(&self) -> usize {
-        self.bytes.len() - self.read
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.read += count;
-        if self.read == self.bytes.len() {
-            self.bytes.clear();
-            self.read = 0;
-        }
-    }
-
-    fn trim(&mut self) {
-        self.bytes.drain(..self.read);
-        self.read = 0;
-        self.bytes.shrink_to_fit();
     }
 }

@@ -50,8 +50,8 @@ fn peers_that_stall_and_peers_that_do_not_read_are_let_go_in_time() {
             assert_eq!(line.receive(HANDSHAKE + SLACK), Received::Closed, "no version, no connection");
         }
         assert!(start.elapsed() > HANDSHAKE / 2, "a peer has time");
-        daemon.await_line("closed a connection that agreed on no version in time");
-        daemon.await_lines("closed a connection that left its replies unread", deaf.len());
+        daemon.await_line("closed a connection that agreed on no version: the limit is 10 s");
+        daemon.await_lines("closed a connection that left its replies unread: the limit is 30 s", deaf.len());
         for mut line in deaf {
             // Behind what was sent before.
             while let Received::Bytes(_) = line.receive(PATIENCE) {}
@@ -77,6 +77,59 @@ fn a_server_without_descriptors_says_so_and_recovers() {
         daemon.await_line("refused a connection");
         let served = crowd.iter_mut().map(greet).filter(|served| *served).count();
         assert!((1..48).contains(&served), "{served} with 48 descriptors");
+    });
+}
+
+/// Each peer sends all of a large request but its end, by turns, so that nothing is whole that one of them holds. One that is
+/// slow, but gets there in time, is answered.
+#[test]
+fn requests_that_never_end_are_paid_for_and_let_go_in_time() {
+    storm("250 requests without an end", "", |daemon, posted| {
+        let mut slow = Line::unix(posted);
+        assert!(greet_with(&mut slow, 1 << 20));
+        let mut crowd: Vec<_> = (0..250).map(|_| Line::unix(posted)).collect();
+        assert!(crowd.iter_mut().all(|line| greet_with(line, 1 << 20)));
+        let mut request = vec![0; 1 << 20];
+        request[..7].copy_from_slice(b"\0\0\x10\0\x76\x01\0");
+        let start = Instant::now();
+        let (most, _) = request.split_at(request.len() - 1);
+        for piece in most.chunks(1 << 16) {
+            for line in &mut crowd {
+                line.send(piece, SHORT);
+            }
+        }
+        // Whoever has no place for a request says so, and goes on.
+        let refused = |line: &mut Line| {
+            let Received::Bytes(bytes) = line.receive(Duration::from_millis(1)) else { return false };
+            assert!(String::from_utf8_lossy(&bytes).contains("the limit is 32 MiB"));
+            true
+        };
+        let refused = crowd.iter_mut().filter_map(|line| refused(line).then_some(())).count();
+        assert!((200..250).contains(&refused), "{refused} are refused");
+        let clunk = encode(Dialect::Plain, 1, &Tmessage::Clunk { fid: 7 });
+        for piece in clunk.chunks(1) {
+            slow.send(piece, SHORT);
+            thread::sleep(Duration::from_secs(2));
+        }
+        assert!(matches!(slow.receive(PATIENCE), Received::Bytes(_)), "in time is in time");
+        daemon.await_lines("closed a connection whose request had no end: the limit is 30 s", crowd.len());
+        assert!(start.elapsed() > UNREAD / 2, "a peer has time");
+        for mut line in crowd {
+            assert_eq!(line.receive(PATIENCE), Received::Closed);
+        }
+    });
+}
+
+/// One request of each peer is answered at a time, whatever the others do; and all those answers together are paid for, too.
+#[test]
+fn a_crowd_that_asks_for_large_things_and_does_not_read_is_paid_for() {
+    storm("250 deaf peers", "", |daemon, posted| {
+        let mut crowd: Vec<_> = (0..250).map(|_| Line::unix(posted)).collect();
+        for line in &mut crowd {
+            line.send(&reads(1 << 20, 200, 1_000_000), SHORT);
+        }
+        daemon
+            .await_lines("closed a connection that left its replies unread: the limit is 30 s", crowd.len());
     });
 }
 
@@ -149,6 +202,13 @@ fn beside(socket: &Path, scarce: bool, act: impl FnOnce()) -> Duration {
 
 /// A client that asks for much and reads none of it.
 fn deaf(socket: &Path) -> Line {
+    let mut line = Line::unix(socket);
+    line.send(&reads(256 * 1024, 200, 250_000), SHORT);
+    line
+}
+
+/// What a client sends that agrees on a version and reads so much of a file, so many times.
+fn reads(msize: u32, times: u16, count: u32) -> Vec<u8> {
     let mut space = Vec::new();
     let names = pack(&["hermes", "long"], &mut space);
     let requests = [
@@ -156,18 +216,19 @@ fn deaf(socket: &Path) -> Line {
         Tmessage::Walk { fid: ROOT, newfid: 1, names },
         Tmessage::Open { fid: 1, mode: OREAD },
     ];
-    let reads = (0..200).map(|_| Tmessage::Read { fid: 1, offset: 0, count: 250_000 });
+    let reads = (0..times).map(|_| Tmessage::Read { fid: 1, offset: 0, count });
     let requests = (1..).zip(requests.into_iter().chain(reads));
     let bytes = requests.flat_map(|(tag, request)| encode(Dialect::Plain, tag, &request));
-    let bytes: Vec<u8> = version(256 * 1024).into_iter().chain(bytes).collect();
-    let mut line = Line::unix(socket);
-    line.send(&bytes, SHORT);
-    line
+    version(msize).into_iter().chain(bytes).collect()
 }
 
 /// Agrees on a version; `false` if the server has closed.
 fn greet(line: &mut Line) -> bool {
-    line.send(&version(8192), SHORT);
+    greet_with(line, 8192)
+}
+
+fn greet_with(line: &mut Line, msize: u32) -> bool {
+    line.send(&version(msize), SHORT);
     matches!(line.receive(PATIENCE), Received::Bytes(_))
 }
 
@@ -179,9 +240,12 @@ fn version(msize: u32) -> Vec<u8> {
 const SHORT: Duration = Duration::from_millis(500);
 /// How long the server waits for a version.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long the server waits for the rest of a request, and for replies to be read.
+const UNREAD: Duration = Duration::from_secs(30);
 /// What a busy machine may add.
 const SLACK: Duration = Duration::from_secs(20);
-/// What replies of all connections may take (64 MiB), and half as much for everything else.
-const GROWTH_KIB_MAX: u64 = 96 * 1024;
+/// What requests and replies of all connections may take together, and what each of 256 has for itself: a stack, buffers, and
+/// one small thing at a time.
+const GROWTH_KIB_MAX: u64 = 64 * 1024 + 256 * 192;
 /// "Too many open files", as 9P2000.L has it.
 const EMFILE: u32 = 24;

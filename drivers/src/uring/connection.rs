@@ -20,7 +20,7 @@ use super::slots::Id;
 use crate::listen::{Stream, Transport};
 use crate::offload::Mailbox;
 use crate::pump::{Finished, Turn};
-use crate::server::{Conversation, Ending, QUIET, Shared};
+use crate::server::{Conversation, Ending, QUIET, Shared, after};
 
 /// Whose operation it is.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
@@ -58,11 +58,9 @@ pub(super) struct Connection<K: Kinds> {
     kind: Kind,
     /// The buffer of the next read; empty while one is in flight.
     space: Vec<u8>,
-    /// When it began, when something came last, and when a write began last.
-    since_ns: u64,
+    /// When something came last, and when a write began last.
     heard_ns: u64,
     writing_ns: u64,
-    established: bool,
     /// It has memory that it would not need if it were quiet.
     warm: bool,
     /// It is among those whose turn comes next.
@@ -98,16 +96,14 @@ impl<K: Kinds> Connection<K> {
         let input = Rc::new(input);
         Self {
             id,
-            conversation: Conversation::new(shared, id.to_bits(), mailbox),
+            conversation: Conversation::new(shared, id.to_bits(), mailbox, now),
             life: Life::default(),
             output: output.map_or_else(|| Rc::clone(&input), Rc::new),
             input,
             kind,
             space: Vec::new(),
-            since_ns: now.mono_ns,
             heard_ns: now.mono_ns,
             writing_ns: 0,
-            established: false,
             warm: false,
             in_line: false,
         }
@@ -208,13 +204,14 @@ impl<K: Kinds> Connection<K> {
         if self.life.is_closed() {
             return None;
         }
-        self.established |= self.conversation.session.is_established();
-        let handshake = (!self.established).then(|| after(self.since_ns, shared.options.handshake));
         let unread = self.life.is_writing().then(|| after(self.writing_ns, shared.options.unread));
-        if handshake.is_some_and(|at| at <= now_ns) {
-            self.life.end(Ending::Handshake);
-        } else if unread.is_some_and(|at| at <= now_ns) {
-            self.life.end(Ending::Unread);
+        let owed = self.conversation.due();
+        for (_, ending) in [owed, unread.map(|at| (at, Ending::Unread))]
+            .into_iter()
+            .flatten()
+            .filter(|(at, _)| *at <= now_ns)
+        {
+            self.life.end(ending);
         }
         let mut quiet = self.warm.then(|| after(self.heard_ns, QUIET));
         if quiet.is_some_and(|at| at <= now_ns) {
@@ -222,7 +219,8 @@ impl<K: Kinds> Connection<K> {
             self.warm = false;
             quiet = None;
         }
-        [handshake, unread, quiet].into_iter().flatten().filter(|at| *at > now_ns).min()
+        let owed = owed.map(|(at, _)| at);
+        [owed, unread, quiet].into_iter().flatten().filter(|at| *at > now_ns).min()
     }
 
     /// Whether it has to end before its turn.
@@ -235,7 +233,8 @@ impl<K: Kinds> Connection<K> {
         let writes = self.life.is_writing().then(|| after(now_ns, shared.options.unread));
         let cools = (!self.warm).then(|| after(now_ns, QUIET));
         self.warm = true;
-        writes.into_iter().chain(cools).min()
+        let owed = self.conversation.due().map(|(at, _)| at);
+        [writes, cools, owed].into_iter().flatten().min()
     }
 
     fn wants(&self, turn: Turn) -> Wants {
@@ -310,7 +309,7 @@ impl<K: Kinds> Connection<K> {
     }
 
     fn close(&mut self, why: Ending, desk: &mut Desk<'_>) {
-        why.log();
+        self.conversation.log_end(why);
         self.conversation.disconnect();
         match self.kind {
             // Whatever is in flight ends by that.
@@ -322,10 +321,6 @@ impl<K: Kinds> Connection<K> {
             }
         }
     }
-}
-
-fn after(start_ns: u64, time: std::time::Duration) -> u64 {
-    start_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Bytes of a connection's own buffer: 64 requests of 23 to 32 bytes, which is what a Tread, a Tclunk and most Twalks take. It

@@ -160,7 +160,14 @@ impl Peer {
 
     /// Whether the server has closed the connection, or does so soon.
     pub(crate) fn is_closed(&mut self) -> bool {
-        matches!(self.stream.read(&mut [0]), Ok(0) | Err(_))
+        loop {
+            match self.stream.read(&mut [0]) {
+                // The kernel's part of a ring that was tried on this thread goes in its own time, and interrupts what we do.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+                Ok(count) => return count == 0,
+            }
+        }
     }
 }
 

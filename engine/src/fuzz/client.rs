@@ -59,7 +59,8 @@ impl Client {
     /// Agrees on a version and attaches.
     pub(super) fn begin(&mut self, script: &mut Script<'_>) {
         let version = script.pick(&Dialect::ALL).name().as_bytes();
-        let frame = script::encoded(&Tmessage::Version { msize: 8192, version }, NOTAG, Dialect::Plain);
+        let msize = script.pick(&[8192, 32 * 1024]);
+        let frame = script::encoded(&Tmessage::Version { msize, version }, NOTAG, Dialect::Plain);
         self.put(frame);
     }
 

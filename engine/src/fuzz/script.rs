@@ -49,7 +49,7 @@ impl<'a> Script<'a> {
     /// A whole frame of a dialect.
     pub(super) fn frame(&mut self, tag: u16, dialect: Dialect) -> Vec<u8> {
         let mut names = [0; 256];
-        let data = [b'x'; 4000];
+        let data = [b'x'; 30_000];
         encoded(&self.message(dialect, &mut names, &data), tag, dialect)
     }
 
@@ -74,7 +74,10 @@ impl<'a> Script<'a> {
             7 | 8 => Tmessage::Read { fid, offset: self.offset(), count: self.count() },
             9 if linux => Tmessage::Readdir { fid, offset: self.offset(), count: self.count() },
             9 => Tmessage::Read { fid, offset: 0, count: self.count() },
-            10 => Tmessage::Write { fid, offset: 0, data: &data[..self.below(data.len())] },
+            10 => {
+                let most = self.pick(&[100, 4000, 4000, data.len()]);
+                Tmessage::Write { fid, offset: 0, data: &data[..self.below(most)] }
+            }
             11 if linux => Tmessage::Getattr { fid, mask: 0 },
             11 => Tmessage::Stat { fid },
             12 if linux => Tmessage::Xattrwalk { fid, newfid: self.fid(), name: self.pick(&[b"", b"n"]) },
@@ -93,7 +96,7 @@ impl<'a> Script<'a> {
 
     pub(super) fn version(&mut self) -> Tmessage<'static> {
         let version = self.pick(&[&b"9P2000"[..], b"9P2000.u", b"9P2000.L", b"9P2000.x", b"huh"]);
-        Tmessage::Version { msize: self.pick(&[8192, 5000, 4096, 70_000, 600, 100]), version }
+        Tmessage::Version { msize: self.pick(&[8192, 5000, 4096, 70_000, 600, 100, 32_768]), version }
     }
 
     fn offset(&mut self) -> u64 {
@@ -107,7 +110,7 @@ impl<'a> Script<'a> {
 
 /// A whole frame of a message.
 pub(super) fn encoded(message: &Tmessage<'_>, tag: u16, dialect: Dialect) -> Vec<u8> {
-    let mut frame = vec![0; 8192];
+    let mut frame = vec![0; 32 * 1024];
     let size = message.encode(tag, dialect, &mut frame).expect("a message of this dialect, and room for it");
     frame.truncate(size);
     frame

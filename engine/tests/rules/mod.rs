@@ -6,6 +6,7 @@ mod flush;
 mod framing;
 mod job;
 mod linux;
+mod memory;
 mod pressure;
 mod version;
 mod walk;
