@@ -260,7 +260,10 @@ fn what_is_no_server_is_told_of_at_once() {
     });
     for (server, words) in [
         (&unknown, "the server does not speak 9P2000, 9P2000.u or 9P2000.L"),
-        (&shut, "the server closed the connection"),
+        (
+            &shut,
+            "the server closed the connection at once: it has as many as it takes (9agents: 256), or is not for this user",
+        ),
         (&noisy, "the server breaks the protocol: a frame of an impossible size"),
     ] {
         let output = ask(server, &["ls"]);

@@ -45,7 +45,7 @@ fn a_server_without_a_dialect_is_told_from_a_broken_one() {
         let error = connect(Offering::new(session(&tree(), MSIZE), offer)).unwrap_err();
         assert!(matches!(error, Error::Dialect), "{error}");
     }
-    assert!(matches!(connect(Silent).unwrap_err(), Error::Closed));
+    assert!(matches!(connect(Silent).unwrap_err(), Error::TurnedAway));
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn tree() -> Arc<Item> {
 }
 
 fn connect(wire: impl Wire + 'static) -> Result<Client, Error> {
-    Client::connect(Box::new(wire), b"glenda", 7)
+    Client::connect(Box::new(wire), b"glenda", 7, Duration::from_secs(10))
 }
 
 fn path(text: &str) -> TreePath {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use backend::host::Host;
 use backend::host::os::{Os, Resolving};
@@ -18,29 +19,30 @@ use rustix::process::Resource;
 use tracing::level_filters::LevelFilter;
 
 use super::arguments::{DEFAULT_NAME, Dial, Machine};
+use super::desk::Desk;
 use super::roots::{RootsError, roots};
 
 /// Connects to the server at the given address; else to the posted one, if it lives; else to the tree in this process, as also
-/// when the command line says what machine it is of.
-pub(super) fn connect(dial: &Dial) -> Result<Client, ConnectError> {
+/// when the command line says what machine it is of. A posted server that does not answer is told of on stderr.
+pub(super) fn connect(desk: &mut Desk, dial: &Dial) -> Result<Client, ConnectError> {
     if let Some(address) = &dial.addr {
-        let socket =
-            address.dial().map_err(|cause| ConnectError::Dial { address: address.clone(), cause })?;
-        return greet(address, Box::new(socket));
+        return ask(address, PATIENCE);
     }
     if let Some(address) = posted().filter(|_| !dial.machine.is_given()) {
-        match address.dial() {
-            Ok(socket) => return greet(&address, Box::new(socket)),
+        match ask(&address, PATIENCE_POSTED) {
             // Nobody posted, or whoever did is gone.
-            Err(error) if is_nobody(&error) => {}
-            Err(cause) => return Err(ConnectError::Dial { address, cause }),
+            Err(ConnectError::Dial { cause, .. }) if is_nobody(&cause) => {}
+            Err(error) if error.is_silence() => {
+                desk.note(&format_args!("{error}; the files are read here instead"))
+            }
+            answer => return answer,
         }
     }
     log::init(LevelFilter::WARN);
     let soft = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let (_, tree) = tree(&dial.machine, soft, Agents::for_command)?;
     let wire = Box::new(Inproc::new(tree, Limits::DEFAULT));
-    Ok(attach(wire)?)
+    Ok(attach(wire, PATIENCE)?)
 }
 
 /// The address that a server posts, whether or not there is one.
@@ -69,14 +71,18 @@ pub(super) fn tree(
     Ok((resolving, Arc::new(make(Arc::new(host), limits))))
 }
 
-fn greet(address: &Address, wire: Box<dyn client::Wire>) -> Result<Client, ConnectError> {
-    attach(wire).map_err(|cause| ConnectError::Greet { address: address.clone(), cause })
+/// Asks the server at an address, which may take so long to take the connection, and so long again for each first answer.
+fn ask(address: &Address, patience: Duration) -> Result<Client, ConnectError> {
+    let dialled = address.dial(patience);
+    let socket = dialled.map_err(|cause| ConnectError::Dial { address: address.clone(), cause })?;
+    attach(Box::new(socket), patience)
+        .map_err(|cause| ConnectError::Greet { address: address.clone(), cause })
 }
 
-fn attach(wire: Box<dyn client::Wire>) -> Result<Client, client::Error> {
+fn attach(wire: Box<dyn client::Wire>, patience: Duration) -> Result<Client, client::Error> {
     let user = ["USER", "LOGNAME"].iter().find_map(std::env::var_os).filter(|name| !name.is_empty());
     let user = user.unwrap_or_else(|| OsString::from("none"));
-    Client::connect(wire, user.as_encoded_bytes(), rustix::process::getuid().as_raw())
+    Client::connect(wire, user.as_encoded_bytes(), rustix::process::getuid().as_raw(), patience)
 }
 
 fn is_nobody(error: &io::Error) -> bool {
@@ -109,6 +115,22 @@ pub(super) enum ConnectError {
     #[error(transparent)]
     Roots(#[from] RootsError),
 }
+
+impl ConnectError {
+    /// Whether whoever is there does not speak with us: not even to refuse us in words.
+    fn is_silence(&self) -> bool {
+        match self {
+            Self::Dial { .. } => true,
+            Self::Greet { cause, .. } => cause.is_fatal(),
+            Self::Own(_) | Self::Roots(_) => false,
+        }
+    }
+}
+
+/// How long a server that was asked for may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The same of one that nobody asked for, but that happens to be posted: without it the answers are the same.
+const PATIENCE_POSTED: Duration = Duration::from_secs(2);
 
 /// Descriptors that open files leave alone: for connections, and for whatever is open for a moment.
 const DESCRIPTORS_RESERVED: u64 = 256 + 64;

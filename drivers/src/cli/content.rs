@@ -69,7 +69,7 @@ fn copy(
 }
 
 fn connected(desk: &mut Desk, dial: &Dial) -> Option<Client> {
-    connect(dial).map_err(|error| desk.lament(&error)).ok()
+    connect(desk, dial).map_err(|error| desk.lament(&error)).ok()
 }
 
 fn literal(path: &OsStr) -> TreePath {

@@ -44,6 +44,11 @@ impl Desk {
         let _ = writeln!(io::stderr(), "9agents: {what}");
     }
 
+    /// One line on stderr about a thing that is worth knowing and did not go wrong.
+    pub(super) fn note(&mut self, what: &dyn Display) {
+        let _ = writeln!(io::stderr(), "9agents: {what}");
+    }
+
     /// The status, after what a verb came to.
     pub(super) fn close(mut self, printed: io::Result<()>) -> ExitCode {
         match printed.and_then(|()| self.out.flush()) {

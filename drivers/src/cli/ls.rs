@@ -13,7 +13,7 @@ use super::show::{self, Clock};
 
 /// Lists what the command line names: files first, then one directory after the other, as ls(1) does.
 pub(super) fn run(desk: &mut Desk, options: &Ls) -> io::Result<()> {
-    let mut client = match connect(&options.dial) {
+    let mut client = match connect(desk, &options.dial) {
         Ok(client) => client,
         Err(error) => {
             desk.lament(&error);

@@ -15,7 +15,7 @@ use super::table::{self, Cut, Table};
 
 /// Lists the agents that are running, by harness and pid. All it knows is in the tree; an agent that ends meanwhile is left out.
 pub(super) fn run(desk: &mut Desk, options: &Ps) -> io::Result<()> {
-    let mut client = match connect(&options.dial) {
+    let mut client = match connect(desk, &options.dial) {
         Ok(client) => client,
         Err(error) => {
             desk.lament(&error);

@@ -12,7 +12,7 @@ use super::show::{self, Clock};
 
 /// Prints what is known of each file: a line for each fact, an empty line between files.
 pub(super) fn run(desk: &mut Desk, options: &Paths) -> io::Result<()> {
-    let mut client = match connect(&options.dial) {
+    let mut client = match connect(desk, &options.dial) {
         Ok(client) => client,
         Err(error) => {
             desk.lament(&error);

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
 
-use super::wire::{Socket, failure};
+use super::wire::Socket;
 
 /// The address of a server, as `dial(3)` of Plan 9 spells it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -56,11 +57,11 @@ impl Address {
     /// Connects.
     ///
     /// # Errors
-    /// Nobody is there, or nobody who answers within 10 s.
-    pub fn dial(&self) -> io::Result<Socket> {
+    /// Nobody is there, or nobody who takes the connection within `patience`: then it is `TimedOut`.
+    pub fn dial(&self, patience: Duration) -> io::Result<Socket> {
         match self {
-            Self::Unix(path) => dial_unix(path),
-            Self::Tcp { host, port } => dial_tcp(host, *port),
+            Self::Unix(path) => dial_unix(path, patience),
+            Self::Tcp { host, port } => dial_tcp(host, *port, patience),
         }
     }
 }
@@ -74,19 +75,19 @@ impl fmt::Display for Address {
     }
 }
 
-fn dial_unix(path: &Path) -> io::Result<Socket> {
+fn dial_unix(path: &Path, patience: Duration) -> io::Result<Socket> {
     let address = SocketAddrUnix::new(path)?;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // With a full backlog connect(2) waits for as long as a send would (unix(7)).
-    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(DIAL_TIME))?;
-    connect(&socket, &address).map_err(failure)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience))?;
+    connect(&socket, &address).map_err(|errno| if errno == Errno::AGAIN { full() } else { errno.into() })?;
     Ok(Socket::new(socket))
 }
 
-fn dial_tcp(host: &str, port: u16) -> io::Result<Socket> {
+fn dial_tcp(host: &str, port: u16, patience: Duration) -> io::Result<Socket> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, DIAL_TIME) {
+        match TcpStream::connect_timeout(&address, patience) {
             Ok(stream) => {
                 // Requests are sent whole; waiting for more of them would cost a round trip each.
                 stream.set_nodelay(true)?;
@@ -96,6 +97,11 @@ fn dial_tcp(host: &str, port: u16) -> io::Result<Socket> {
         }
     }
     Err(last)
+}
+
+/// A server that is there and accepts nothing, until no more wait to be accepted than may.
+fn full() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the server accepts no connections, and its backlog is full")
 }
 
 /// Why a text is no address.
@@ -115,8 +121,6 @@ pub enum AddressError {
     #[error("not an address: the port must be a number from 1 to 65535")]
     Port,
 }
-
-const DIAL_TIME: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

@@ -41,6 +41,11 @@ pub enum Error {
     /// The server hung up.
     #[error("the server closed the connection")]
     Closed,
+    /// The server hung up before it said anything, which is how one turns a client away.
+    #[error(
+        "the server closed the connection at once: it has as many as it takes (9agents: 256), or is not for this user"
+    )]
+    TurnedAway,
     /// The server did not answer in time.
     #[error("the server does not answer")]
     Silent,
@@ -63,6 +68,7 @@ impl Error {
     pub const fn is_fatal(&self) -> bool {
         match self {
             Self::Closed
+            | Self::TurnedAway
             | Self::Silent
             | Self::Failed(_)
             | Self::Dialect

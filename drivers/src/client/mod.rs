@@ -55,9 +55,14 @@ impl Client {
     /// Agrees on a dialect with the server at the other end of `wire`, and attaches to its tree as `user`, whose number is `uid`.
     ///
     /// # Errors
-    /// The server refuses, is none, or does not answer for 10 s.
-    pub fn connect(mut wire: Box<dyn Wire>, user: &[u8], uid: u32) -> Result<Self, Error> {
-        wire.set_patience(Some(HANDSHAKE_TIME)).map_err(Error::Failed)?;
+    /// The server refuses, is none, or does not answer for as long as `patience`.
+    pub fn connect(
+        mut wire: Box<dyn Wire>,
+        user: &[u8],
+        uid: u32,
+        patience: Duration,
+    ) -> Result<Self, Error> {
+        wire.set_patience(Some(patience)).map_err(Error::Failed)?;
         let mut client = Self {
             wire,
             dialect: Dialect::Plain,
@@ -97,8 +102,9 @@ impl Client {
     /// version(5). Offers 9P2000.u, and 9P2000.L to a server that does not know that.
     fn agree(&mut self) -> Result<(), Error> {
         for offer in [Dialect::Unix, Dialect::Linux] {
-            self.send(NOTAG, &Tmessage::Version { msize: MSIZE, version: offer.name().as_bytes() })?;
-            let frame = self.inbox.frame(&mut *self.wire, MSIZE)?;
+            let version = Tmessage::Version { msize: MSIZE, version: offer.name().as_bytes() };
+            self.send(NOTAG, &version).map_err(turned_away)?;
+            let frame = self.inbox.frame(&mut *self.wire, MSIZE).map_err(turned_away)?;
             // A server that knows nothing of the offer may say so with an error, in whatever dialect.
             let Ok((NOTAG, Rmessage::Version { msize, version })) = Rmessage::decode(frame, offer) else {
                 continue;
@@ -371,6 +377,11 @@ fn unreachable_server(error: io::Error) -> Error {
     }
 }
 
+/// Of a server that has not said a word yet.
+fn turned_away(error: Error) -> Error {
+    if matches!(error, Error::Closed) { Error::TurnedAway } else { error }
+}
+
 /// The only requests that may not fit are walks, whose names were counted, and those with a name that cannot be sent at all.
 fn unencoded(_: EncodeError) -> Error {
     Error::NameTooLong
@@ -394,7 +405,5 @@ const MSIZE_MIN: u32 = 256;
 const IO_HEADER_BYTES: u32 = 24;
 /// A Twalk before its names: the header, two fids and the count.
 const WALK_HEADER_BYTES: usize = 7 + 4 + 4 + 2;
-/// How long the first answers may take.
-const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// How long any other answer may take, but that to a read or a write, which a file may hold back for as long as it likes.
 const ANSWER_TIME: Duration = Duration::from_secs(60);

@@ -74,7 +74,7 @@ impl Wire for Socket {
 }
 
 /// What a call on a socket failed with. One whose time is up says EAGAIN (socket(7), SO_RCVTIMEO).
-pub(super) fn failure(errno: Errno) -> io::Error {
+fn failure(errno: Errno) -> io::Error {
     if errno == Errno::AGAIN { io::ErrorKind::TimedOut.into() } else { errno.into() }
 }
 
