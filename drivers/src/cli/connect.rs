@@ -24,7 +24,7 @@ use super::roots::{RootsError, roots};
 
 /// Connects to the server at the given address; else to the posted one, if it lives; else to the tree in this process, as also
 /// when the command line says what machine it is of. A posted server that does not answer is told of on stderr.
-pub(super) fn connect(desk: &mut Desk, dial: &Dial) -> Result<Client, ConnectError> {
+pub(super) fn connect(desk: &Desk, dial: &Dial) -> Result<Client, ConnectError> {
     if let Some(address) = &dial.addr {
         return ask(address, PATIENCE);
     }

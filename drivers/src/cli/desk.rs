@@ -45,7 +45,7 @@ impl Desk {
     }
 
     /// One line on stderr about a thing that is worth knowing and did not go wrong.
-    pub(super) fn note(&mut self, what: &dyn Display) {
+    pub(super) fn note(&self, what: &dyn Display) {
         let _ = writeln!(io::stderr(), "9agents: {what}");
     }
 
