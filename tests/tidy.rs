@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("backend", &["proto", "engine"]),
     ("drivers", &["proto", "engine", "backend"]),
     ("tests", &["proto", "engine", "backend", "drivers"]),
-    ("fuzz", &["proto", "engine", "backend", "drivers"]),
+    ("fuzz", &["proto", "engine", "backend", "drivers", "tests"]),
 ];
 
 /// What may lie at the top, `*` at the end for anything of that beginning.
@@ -97,6 +97,9 @@ const MAX_TEST_LINES: usize = 750;
 /// Files that may be longer. It stays empty.
 const LONG: &[&str] = &[];
 
+/// Where the fuzz targets are: each is two lines, of which the second calls a body in a package.
+const TARGETS: &str = "fuzz/fuzz_targets/";
+
 /// A complaint: where, and about what.
 type Complaints = Vec<String>;
 
@@ -166,6 +169,27 @@ fn worldless(path: &str, text: &str) -> Complaints {
     }
     let text = ARITHMETIC.iter().fold(text.to_owned(), |text, call| text.replace(call, ""));
     words(path, &text, WORLDLY)
+}
+
+/// A fuzz target hands its bytes on and does nothing else, and the manifest names it.
+fn two_lines(path: &str, text: &str, manifest: &str) -> Complaints {
+    let Some(name) = path.strip_prefix(TARGETS) else {
+        // Nothing else is compiled there.
+        let stray = path.starts_with("fuzz/") && path.ends_with(".rs");
+        return if stray { vec![format!("{path} is no target")] } else { Vec::new() };
+    };
+    let mut complaints = Vec::new();
+    let body = text
+        .strip_prefix("#![no_main]\nlibfuzzer_sys::fuzz_target!(|bytes: &[u8]| ")
+        .and_then(|rest| rest.strip_suffix("(bytes));\n"));
+    let is_path = |body: &str| body.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ':');
+    if !body.is_some_and(|body| is_path(body) && body.contains("::fuzz::")) {
+        complaints.push(format!("{path} does more than to call a body"));
+    }
+    if !manifest.contains(&format!("path = \"fuzz_targets/{name}\"\n")) {
+        complaints.push(format!("{path} is not in the manifest"));
+    }
+    complaints
 }
 
 fn done(path: &str, text: &str) -> Complaints {
@@ -262,11 +286,8 @@ fn expect_none(complaints: Complaints) {
 fn arrows_point_one_way() {
     let sources = sources();
     for (package, _) in ARROWS {
-        if let Some(manifest) = sources.get(&format!("{package}/Cargo.toml")) {
-            expect_none(arrows(package, manifest));
-        } else {
-            assert_eq!(*package, "fuzz", "{package} has no manifest");
-        }
+        let manifest = sources.get(&format!("{package}/Cargo.toml"));
+        expect_none(arrows(package, manifest.unwrap_or_else(|| panic!("{package} has no manifest"))));
     }
     let wrong = "[dependencies]\nproto.workspace = true\nbackend.workspace = true\n[lib]\ndrivers = 1\n";
     assert_eq!(arrows("engine", wrong), ["engine uses backend"]);
@@ -309,6 +330,24 @@ fn unsafe_code_is_in_one_file() {
     assert_eq!(safe("drivers/src/x.rs", "#[cfg(test)]\nmod tests {\n    unsafe fn f() {}\n}\n").len(), 1);
     assert_eq!(safe("drivers/src/uring/ring.rs", "unsafe fn f() {}\n").len(), 0);
     assert_eq!(safe("proto/src/lib.rs", "#![forbid(unsafe_code)] // unsafe\n").len(), 0);
+}
+
+#[test]
+fn fuzz_targets_are_two_lines() {
+    let sources = sources();
+    let manifest = &sources["fuzz/Cargo.toml"];
+    expect_none(sources.iter().flat_map(|(path, text)| two_lines(path, text, manifest)).collect());
+    assert!(sources.keys().filter(|path| path.starts_with(TARGETS)).count() >= 6);
+    let good = "#![no_main]\nlibfuzzer_sys::fuzz_target!(|bytes: &[u8]| proto::fuzz::frame(bytes));\n";
+    let (path, listed) = ("fuzz/fuzz_targets/x.rs", "path = \"fuzz_targets/x.rs\"\n");
+    assert_eq!(two_lines(path, good, listed).len(), 0);
+    assert_eq!(two_lines(path, good, ""), ["fuzz/fuzz_targets/x.rs is not in the manifest"]);
+    for wrong in
+        [good.replace("frame(bytes)", "frame(&bytes[1..])"), format!("{good}fn f() {{}}\n"), String::new()]
+    {
+        assert_eq!(two_lines(path, &wrong, listed), ["fuzz/fuzz_targets/x.rs does more than to call a body"]);
+    }
+    assert_eq!(two_lines("fuzz/src/lib.rs", "", listed), ["fuzz/src/lib.rs is no target"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The bodies of the fuzz targets: each panics if what it is given breaks a law.
 
+mod host_text;
 #[path = "../tests/chat_naive/mod.rs"]
 mod naive;
 
@@ -7,8 +8,11 @@ use crate::chat::render::{Read, Reader};
 use crate::chat::{Builder, Format};
 use naive::Message;
 
+pub use host_text::{host_text, tables};
+
 /// A law of chats: a transcript of whatever bytes is told as the oracle tells it, an index grown at any cuts is the one
-/// made at once, and no id moves while it grows. The first bytes say whose transcript it is and where it is cut.
+/// made at once, and no id moves while it grows. The first bytes say whose transcript it is and where it is cut for once;
+/// then it is cut at every byte, or if it is long, at and in every line.
 ///
 /// # Panics
 /// If it is not so.
@@ -17,16 +21,40 @@ pub fn transcript(bytes: &[u8]) {
     let format = if format % 2 == 0 { Format::Claude } else { Format::Codex };
     let whole = grown(format, bytes, &[]);
     assert_eq!(told(&whole, bytes), oracle(format, bytes));
-    let mut cuts: Vec<usize> = cuts.iter().map(|cut| bytes.len() * usize::from(*cut) / 255).collect();
-    cuts.sort_unstable();
-    assert!(whole.equals(&grown(format, bytes, &cuts)), "grown by pieces it is another index");
+    let mut some: Vec<usize> = cuts.iter().map(|cut| bytes.len() * usize::from(*cut) / 255).collect();
+    some.sort_unstable();
+    let every = if bytes.len() <= SHORT { (0..bytes.len()).collect() } else { cuts_of_lines(bytes, cuts[0]) };
+    let alone = every.iter().map(std::slice::from_ref);
+    for cuts in alone.chain([&some[..], &every]) {
+        assert!(whole.equals(&grown(format, bytes, cuts)), "grown by pieces it is another index");
+    }
+    for cut in every {
+        let front = &bytes[..cut];
+        assert!(
+            grown(format, front, &[]).equals(&grown(format, front, &some)),
+            "of a front it is another index"
+        );
+    }
+}
+
+/// Where each of the first lines begins, and a place within it.
+fn cuts_of_lines(bytes: &[u8], within: u8) -> Vec<usize> {
+    let mut begin = 0;
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').take(MOST_LINES);
+    lines
+        .flat_map(|line| {
+            let cuts = [begin, begin + line.len() * usize::from(within) / 256];
+            begin += line.len();
+            cuts
+        })
+        .collect()
 }
 
 /// The index of a transcript that was looked at whenever it had one of these lengths.
 fn grown(format: Format, bytes: &[u8], cuts: &[usize]) -> Builder {
     let mut builder = Builder::new(format, &[]);
     let mut names: Vec<String> = Vec::new();
-    for cut in cuts.iter().copied().chain([bytes.len()]) {
+    for cut in cuts.iter().copied().filter(|cut| *cut < bytes.len()).chain([bytes.len()]) {
         let front = &bytes[..cut];
         assert_eq!(builder.step(&front, cut as u64, usize::MAX), Ok(true));
         let now: Vec<String> = builder.index().entries(0).map(|entry| entry.name()).collect();
@@ -57,6 +85,11 @@ fn oracle(format: Format, bytes: &[u8]) -> Vec<Message> {
         Format::Codex => naive::codex::messages(&[bytes]),
     }
 }
+
+/// Bytes of a transcript that is cut everywhere: each cut reads all of it.
+const SHORT: usize = 150;
+/// Lines that are cut of a longer one.
+const MOST_LINES: usize = 8;
 
 #[cfg(test)]
 mod tests {

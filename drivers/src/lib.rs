@@ -7,6 +7,8 @@ pub mod blocking;
 pub mod choose;
 pub mod client;
 pub mod clock;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod inherit;
 pub mod inproc;
 pub mod limits;

@@ -15,6 +15,8 @@ use rustix::fd::BorrowedFd;
 use rustix::process::geteuid;
 
 mod diag;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 mod table;
 
 /// Why a peer may not connect.

@@ -1,5 +1,6 @@
-//! The body of the fuzz target of sessions: bytes are a script for a client that may send anything, and for a driver that
-//! may answer anything in any order. Panics if a session breaks one of its laws.
+//! The bodies of the fuzz targets of sessions: bytes in pieces ([`frame`]), and bytes that are a script ([`session`]) for a
+//! client that may send anything, and for a driver that may answer anything in any order. The latter panics if a session
+//! breaks one of its laws.
 //!
 //! - Each request gets one reply, or is flushed; nothing comes under a tag after its Rflush.
 //! - The fid table is what the replies say it is.
@@ -8,6 +9,7 @@
 
 mod client;
 mod script;
+mod split;
 
 use alloc::vec::Vec;
 
@@ -19,6 +21,8 @@ use crate::port::{Answer, Ask, Kinds, Outcome, Qids, Room, Stat, Ticket};
 use crate::session::{Action, Session};
 use client::Client;
 use script::Script;
+
+pub use split::frame;
 
 /// Runs a script.
 ///

@@ -59,6 +59,14 @@ bugs! {
     VersionStuck
     /// A text is never made anew, and read without its first byte.
     TextStale
+    /// The name of a process ends at its first bracket.
+    NameCut
+    /// A lock that is waited for is taken for held.
+    LockWaits
+    /// Half a line is forgotten once the rest of it comes.
+    LineTorn
+    /// A character that is spelt as a pair of surrogates is taken for two.
+    PairSplit
 }
 
 /// Plants a bug in place of the one before, or none.

@@ -5,11 +5,21 @@ use alloc::vec;
 use crate::frame::{self, Next};
 use crate::{Dialect, Rmessage, Tmessage};
 
-/// A law of messages: what decodes encodes to the same bytes, in every dialect and both directions.
+/// A law of messages: what decodes encodes to the same bytes, in every dialect and both directions. The bytes are looked at
+/// as they stand, and as a frame that tells its true size.
 ///
 /// # Panics
 /// If it does not.
 pub fn message(bytes: &[u8]) {
+    coded(bytes);
+    let mut frame = bytes.to_vec();
+    if let Some(size) = frame.first_chunk_mut() {
+        *size = (bytes.len() as u32).to_le_bytes();
+        coded(&frame);
+    }
+}
+
+fn coded(bytes: &[u8]) {
     for dialect in Dialect::ALL {
         let mut again = vec![0; bytes.len()];
         if let Ok((tag, message)) = Tmessage::decode(bytes, dialect) {

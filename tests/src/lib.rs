@@ -14,6 +14,7 @@ pub mod check;
 pub mod choices;
 pub mod disk;
 pub mod fitness;
+pub mod fuzz;
 pub mod line;
 pub mod model;
 pub mod more;

@@ -157,6 +157,10 @@ impl Builder {
             match memchr::memchr(b'\n', bytes) {
                 None => self.at += bytes.len() as u64,
                 Some(_) => {
+                    #[cfg(feature = "planted")]
+                    if engine::planted::is(engine::planted::Bug::LineTorn) {
+                        self.covered = self.at;
+                    }
                     self.at = self.covered;
                     self.halted = false;
                 }

@@ -47,6 +47,10 @@ fn unicode(bytes: &[u8], more: bool) -> Escape {
     if !(0xd800..0xdc00).contains(&first) {
         return char::from_u32(first).map_or(half, |char| Escape::Char(char, 6));
     }
+    #[cfg(feature = "planted")]
+    if engine::planted::is(engine::planted::Bug::PairSplit) {
+        return half;
+    }
     // The first half of a pair: whether the other half follows decides how long the escape is.
     let rest = &bytes[6..];
     if rest.is_empty() || rest == b"\\" {

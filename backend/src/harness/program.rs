@@ -45,7 +45,7 @@ impl<'a> Program<'a> {
     }
 
     /// The path it was called by.
-    pub(super) fn called(&self) -> &'a str {
+    pub(crate) fn called(&self) -> &'a str {
         self.argv.first().copied().unwrap_or_default()
     }
 
@@ -66,7 +66,7 @@ impl<'a> Program<'a> {
     }
 
     /// Its arguments.
-    pub(super) fn args(&self) -> &[&'a str] {
+    pub(crate) fn args(&self) -> &[&'a str] {
         self.argv.get(1..).unwrap_or_default()
     }
 

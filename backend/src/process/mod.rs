@@ -140,7 +140,11 @@ pub(crate) fn uid(host: &dyn Host, pid: u32) -> Option<u32> {
 
 /// When the machine was started, in seconds since 1970: `btime` of `/proc/stat`.
 pub(crate) fn boot_time_s(host: &dyn Host) -> Option<i64> {
-    let stat = read(host, &child(&Rel::base(), "stat"), SYSTEM_STAT_BYTES).ok()?;
+    boot_time_of(&read(host, &child(&Rel::base(), "stat"), SYSTEM_STAT_BYTES).ok()?)
+}
+
+/// What a `/proc/stat` says of it.
+pub(crate) fn boot_time_of(stat: &[u8]) -> Option<i64> {
     let line = stat.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"btime "))?;
     str::from_utf8(line).ok()?.trim().parse().ok()
 }
@@ -150,15 +154,24 @@ pub(crate) fn boot_time_s(host: &dyn Host) -> Option<i64> {
 /// A line of `/proc/locks` is `1: FLOCK  ADVISORY  WRITE 4711 08:01:131073 0 EOF`; one that waits has `->` after its number
 /// and holds nothing. The device is left alone: on btrfs and overlayfs it is not the one stat(2) tells.
 pub(crate) fn write_locks(host: &dyn Host, pid: u32) -> Vec<u64> {
-    let Ok(table) = read(host, &child(&Rel::base(), "locks"), LOCKS_BYTES) else { return Vec::new() };
+    let table = read(host, &child(&Rel::base(), "locks"), LOCKS_BYTES);
+    table.map_or_else(|_| Vec::new(), |table| write_locks_of(&table, pid))
+}
+
+/// What a `/proc/locks` says of them.
+pub(crate) fn write_locks_of(table: &[u8], pid: u32) -> Vec<u64> {
     let inode = |line: &str| {
         let mut words = line.split_ascii_whitespace().skip(1);
+        #[cfg(feature = "planted")]
+        if engine::planted::is(engine::planted::Bug::LockWaits) && words.clone().next() == Some("->") {
+            words.next();
+        }
         let held = words.next()? == "FLOCK" && words.next().is_some() && words.next()? == "WRITE";
         let of_pid = decimal(words.next()?)? == pid;
         let inode = words.next()?.rsplit(':').next()?.parse().ok()?;
         (held && of_pid).then_some(inode)
     };
-    String::from_utf8_lossy(&table).lines().filter_map(inode).collect()
+    String::from_utf8_lossy(table).lines().filter_map(inode).collect()
 }
 
 /// A number as the kernel spells it: no sign, no zero in front.

@@ -29,8 +29,9 @@ pub(crate) struct Comm {
 }
 
 impl Comm {
-    #[cfg(test)]
-    fn as_bytes(&self) -> &[u8] {
+    /// As bytes.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 
@@ -70,9 +71,15 @@ impl Stat {
     }
 
     /// `pid (comm) state ppid …`. The name may hold anything, brackets and newlines too, so it ends at the last bracket.
-    fn parse(line: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         let open = memchr::memchr(b'(', line)?;
         let close = memchr::memrchr(b')', line)?;
+        #[cfg(feature = "planted")]
+        let close = if engine::planted::is(engine::planted::Bug::NameCut) {
+            memchr::memchr(b')', line)?
+        } else {
+            close
+        };
         let comm = Comm::new(line.get(open + 1..close)?);
         let pid = super::decimal(str::from_utf8(&line[..open]).ok()?.trim_end())?;
         let mut fields = str::from_utf8(&line[close + 1..]).ok()?.split_ascii_whitespace();

@@ -13,11 +13,11 @@ pub(crate) fn messages(transcript: &[u8]) -> Vec<Message> {
         if record.get("isSidechain").is_some_and(Value::is_true) {
             continue;
         }
-        let uuid = record.text("uuid").filter(|uuid| uuid.len() <= 256);
+        let uuid = record.word("uuid");
         if uuid.is_some_and(|uuid| seen.contains(uuid)) {
             continue;
         }
-        let time = record.text("timestamp").and_then(time_ms);
+        let time = record.word("timestamp").and_then(time_ms);
         let time = time.or_else(|| all.last().map(|last| last.time_ms)).unwrap_or(0);
         let before = all.len();
         for (kind, text) in said(&record, &mut calls) {
@@ -34,7 +34,7 @@ pub(crate) fn messages(transcript: &[u8]) -> Vec<Message> {
 
 fn said(record: &Value, calls: &mut Calls) -> Vec<(String, String)> {
     let content = record.get("message").and_then(|message| message.get("content"));
-    match (record.text("type"), content) {
+    match (record.word("type"), content) {
         (Some("user"), Some(content)) => messages_of(content, user(record, content), calls),
         (Some("assistant"), Some(content)) => messages_of(content, "assistant", calls),
         (Some("system"), _) => match record.get("content") {
@@ -43,12 +43,12 @@ fn said(record: &Value, calls: &mut Calls) -> Vec<(String, String)> {
         },
         (Some("attachment"), _) => {
             let Some(attachment) = record.get("attachment") else { return Vec::new() };
-            if attachment.text("type") != Some("queued_command") {
+            if attachment.word("type") != Some("queued_command") {
                 return Vec::new();
             }
             let Some(prompt) = attachment.get("prompt") else { return Vec::new() };
             let meta = |of: &Value| of.get("isMeta").is_some_and(Value::is_true);
-            let person = attachment.text("commandMode") == Some("prompt")
+            let person = attachment.word("commandMode") == Some("prompt")
                 && !meta(attachment)
                 && !meta(record)
                 && match origin(attachment) {
@@ -64,7 +64,7 @@ fn said(record: &Value, calls: &mut Calls) -> Vec<(String, String)> {
 fn user(record: &Value, content: &Value) -> &'static str {
     let yes = |key| record.get(key).is_some_and(Value::is_true);
     let blocks = content.array().unwrap_or_default();
-    if blocks.iter().any(|block| block.text("type").is_some_and(is_result)) {
+    if blocks.iter().any(|block| block.word("type").is_some_and(is_result)) {
         return "system";
     }
     if yes("isMeta") || yes("isCompactSummary") {
@@ -73,7 +73,7 @@ fn user(record: &Value, content: &Value) -> &'static str {
     if let Some(kind) = origin(record) {
         return if is_person(kind) { "user" } else { "system" };
     }
-    if record.text("promptSource") == Some("system") {
+    if record.word("promptSource") == Some("system") {
         return "system";
     }
     let text = first_text(content);
@@ -94,7 +94,7 @@ fn user(record: &Value, content: &Value) -> &'static str {
 }
 
 fn origin(of: &Value) -> Option<&str> {
-    of.get("origin")?.text("kind")
+    of.get("origin")?.word("kind")
 }
 
 fn is_person(kind: &str) -> bool {
@@ -110,7 +110,7 @@ fn first_text(content: &Value) -> String {
 }
 
 fn text(block: &Value) -> Option<String> {
-    match block.text("type") {
+    match block.word("type") {
         Some("text") => block.text("text").map(str::to_string),
         _ => block.str().map(str::to_string),
     }
@@ -123,7 +123,7 @@ fn messages_of(content: &Value, speaker: &str, calls: &mut Calls) -> Vec<(String
     }
     let mut joins = false;
     for block in elements(content) {
-        let part = match block.text("type") {
+        let part = match block.word("type") {
             Some("image") => Some("[image]\n".to_string()),
             _ => text(block).map(|text| line(&text)),
         };
@@ -136,7 +136,7 @@ fn messages_of(content: &Value, speaker: &str, calls: &mut Calls) -> Vec<(String
             continue;
         }
         joins = false;
-        match block.text("type").unwrap_or("") {
+        match block.word("type").unwrap_or("") {
             "thinking" => {
                 let thought = block.text("thinking").unwrap_or("");
                 if !thought.is_empty() {
@@ -146,18 +146,18 @@ fn messages_of(content: &Value, speaker: &str, calls: &mut Calls) -> Vec<(String
             "redacted_thinking" => {}
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
                 let kind = tool_kind(block.text("name").unwrap_or(""));
-                calls.add(block.text("id"), &kind);
+                calls.add(block.word("id"), &kind);
                 let name = block.text("name").map(line).unwrap_or_default();
                 let input = block.get("input").map(|input| line(&input.json())).unwrap_or_default();
                 all.push((kind, name + &input));
             }
             kind if is_result(kind) => {
                 let parts = block.get("content").map(elements).unwrap_or_default();
-                let text = parts.into_iter().map(|part| match part.text("type") {
+                let text = parts.into_iter().map(|part| match part.word("type") {
                     Some("image") => "[image]\n".into(),
                     _ => text(part).map_or_else(|| line(&part.json()), |text| line(&text)),
                 });
-                all.push((calls.result(block.text("tool_use_id")), text.collect()));
+                all.push((calls.result(block.word("tool_use_id")), text.collect()));
             }
             _ => all.push((speaker.into(), line(&block.json()))),
         }

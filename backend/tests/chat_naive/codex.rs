@@ -28,15 +28,15 @@ fn messages_of(file: &[u8], calls: &mut Calls, all: &mut Vec<Message>) {
         if !matches!(record.data, Data::Object(_)) {
             continue;
         }
-        let time = record.text("timestamp").and_then(time_ms);
+        let time = record.word("timestamp").and_then(time_ms);
         let bare =
             record.get("type").is_none() && record.get("payload").is_none() && record.get("id").is_some();
-        let envelope = record.text("type") == Some("session_meta") && record.get("payload").is_some();
+        let envelope = record.word("type") == Some("session_meta") && record.get("payload").is_some();
         if envelope || (bare && meta.is_none()) {
             let said = if envelope { record.get("payload").unwrap() } else { &record };
             match &meta {
                 None => {
-                    made = said.text("timestamp").and_then(time_ms).or(time);
+                    made = said.word("timestamp").and_then(time_ms).or(time);
                     inherited = inherited_by(said);
                     meta = Some(said.clone());
                 }
@@ -48,10 +48,10 @@ fn messages_of(file: &[u8], calls: &mut Calls, all: &mut Vec<Message>) {
             continue;
         }
         let payload = record.get("payload");
-        let begins_turn = record.text("type") == Some("turn_context")
-            || record.text("type") == Some("event_msg")
+        let begins_turn = record.word("type") == Some("turn_context")
+            || record.word("type") == Some("event_msg")
                 && payload
-                    .and_then(|payload| payload.text("type"))
+                    .and_then(|payload| payload.word("type"))
                     .is_some_and(|kind| kind.ends_with("k_started") || kind.ends_with("n_started"));
         if let (Inherited::UntilOwnTurn, true, Some(turn), Some(meta)) =
             (&inherited, begins_turn, payload, &meta)
@@ -77,7 +77,7 @@ fn messages_of(file: &[u8], calls: &mut Calls, all: &mut Vec<Message>) {
 }
 
 fn is_subagent(meta: &Value) -> bool {
-    meta.text("thread_source") == Some("subagent")
+    meta.word("thread_source") == Some("subagent")
         || meta.get("source").is_some_and(|source| source.get("subagent").is_some())
 }
 
@@ -85,14 +85,14 @@ fn inherited_by(meta: &Value) -> Inherited {
     match meta.get("subagent_history_start_ordinal").and_then(number) {
         _ if !is_subagent(meta) => Inherited::None,
         Some(own) => Inherited::Below(own),
-        None if meta.text("forked_from_id").is_some() => Inherited::UntilOwnTurn,
+        None if meta.word("forked_from_id").is_some() => Inherited::UntilOwnTurn,
         None => Inherited::None,
     }
 }
 
 fn is_younger(turn: &Value, meta: &Value, made: Option<i64>) -> bool {
-    let made = meta.text("id").and_then(uuid_ms).or_else(|| made.map(|made| made as u64)).unwrap_or(u64::MAX);
-    match turn.text("turn_id").and_then(uuid_ms) {
+    let made = meta.word("id").and_then(uuid_ms).or_else(|| made.map(|made| made as u64)).unwrap_or(u64::MAX);
+    match turn.word("turn_id").and_then(uuid_ms) {
         Some(turn) => turn >= made,
         None => turn.get("started_at").and_then(number).is_some_and(|seconds| seconds >= made / 1000),
     }
@@ -111,10 +111,10 @@ fn number(value: &Value) -> Option<u64> {
 
 fn said(record: &Value, calls: &mut Calls) -> Vec<(String, String)> {
     let Some(payload) = record.get("payload") else { return item(record, calls) };
-    match record.text("type") {
+    match record.word("type") {
         Some("response_item") => item(payload, calls),
         Some("inter_agent_communication") => agent(payload),
-        Some("event_msg") => match payload.text("type") {
+        Some("event_msg") => match payload.word("type") {
             Some("item_completed") => {
                 payload.get("item").map(|item| completed(item, calls)).unwrap_or_default()
             }
@@ -131,7 +131,7 @@ fn said(record: &Value, calls: &mut Calls) -> Vec<(String, String)> {
 }
 
 fn item(item: &Value, calls: &mut Calls) -> Vec<(String, String)> {
-    match item.text("type").unwrap_or("") {
+    match item.word("type").unwrap_or("") {
         "message" => message(item),
         "reasoning" => {
             let summary = item.get("summary").map(text_of_parts).unwrap_or_default();
@@ -141,7 +141,7 @@ fn item(item: &Value, calls: &mut Calls) -> Vec<(String, String)> {
         kind if kind.ends_with("_output") => {
             let output = item.get("output").or_else(|| item.get("tools"));
             let output = output.map(|output| output.get("content").unwrap_or(output));
-            vec![(calls.result(item.text("call_id")), output.map(text_of_parts).unwrap_or_default())]
+            vec![(calls.result(item.word("call_id")), output.map(text_of_parts).unwrap_or_default())]
         }
         kind @ ("function_call"
         | "custom_tool_call"
@@ -151,7 +151,7 @@ fn item(item: &Value, calls: &mut Calls) -> Vec<(String, String)> {
         | "image_generation_call") => {
             let name = item.text("name").or_else(|| kind.strip_suffix("_call")).unwrap();
             let tool = tool_kind(name);
-            calls.add(item.text("call_id"), &tool);
+            calls.add(item.word("call_id"), &tool);
             if kind == "image_generation_call" {
                 let prompt = item.get("revised_prompt").map(part).unwrap_or_default();
                 return vec![(tool, prompt + "[image]\n")];
@@ -198,7 +198,7 @@ fn message(message: &Value) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut joins = false;
     for (at, item) in items.into_iter().enumerate().filter(|(_, item)| !item.is_null()) {
-        let speaker = match (message.text("role"), kinds) {
+        let speaker = match (message.word("role"), kinds) {
             (Some("assistant"), _) => "assistant",
             (Some("developer" | "system"), _) => "system",
             (Some("user"), None) => by_prefix,
@@ -234,11 +234,11 @@ fn agent(said: &Value) -> Vec<(String, String)> {
 }
 
 fn completed(item: &Value, calls: &Calls) -> Vec<(String, String)> {
-    if item.text("id").is_some_and(|id| calls.has(id)) {
+    if item.word("id").is_some_and(|id| calls.has(id)) {
         return Vec::new();
     }
     let json = line(&item.json());
-    match item.text("type") {
+    match item.word("type") {
         Some("CommandExecution") => {
             let mut text = item.get("command").map(part).unwrap_or_default();
             text += &item.get("aggregated_output").map(part).unwrap_or_default();
@@ -273,13 +273,13 @@ fn part(item: &Value) -> String {
     match text(item) {
         Some(text) => line(&text),
         None if is_image(item) => "[image]\n".into(),
-        None if item.is_null() || item.text("type") == Some("encrypted_content") => String::new(),
+        None if item.is_null() || item.word("type") == Some("encrypted_content") => String::new(),
         None => line(&item.json()),
     }
 }
 
 fn text(item: &Value) -> Option<String> {
-    match item.text("type") {
+    match item.word("type") {
         Some("input_text" | "output_text" | "text" | "summary_text" | "reasoning_text") => {
             item.text("text").map(str::to_string)
         }
@@ -288,5 +288,5 @@ fn text(item: &Value) -> Option<String> {
 }
 
 fn is_image(item: &Value) -> bool {
-    matches!(item.text("type"), Some("input_image" | "image"))
+    matches!(item.word("type"), Some("input_image" | "image"))
 }

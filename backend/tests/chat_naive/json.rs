@@ -37,6 +37,11 @@ impl Value {
         self.get(key)?.str()
     }
 
+    /// A text that is a type, an id, a time or a role. None of these is longer than 256 bytes.
+    pub(crate) fn word(&self, key: &str) -> Option<&str> {
+        self.text(key).filter(|word| word.len() <= 256)
+    }
+
     pub(crate) fn array(&self) -> Option<&[Self]> {
         match &self.data {
             Data::Array(items) => Some(items),

@@ -35,7 +35,7 @@ pub(crate) struct Calls(VecDeque<(String, String)>);
 
 impl Calls {
     pub(crate) fn add(&mut self, id: Option<&str>, kind: &str) {
-        if let Some(id) = id.filter(|id| id.len() <= 256) {
+        if let Some(id) = id {
             self.0.push_back((id.into(), kind.into()));
             if self.0.len() > 256 {
                 self.0.pop_front();

@@ -82,9 +82,13 @@ impl Client {
         let (tag, oldtag) = match script.below(8) {
             0 => (fresh, fresh),
             1 => (fresh, 1000),
+            2 | 3 => {
+                let Some(oldtag) = self.flushed_tag(script) else { return };
+                (fresh, oldtag)
+            }
             own => {
                 let Some(oldtag) = self.tag_to_repeat(script) else { return };
-                if own == 2 { (oldtag, oldtag) } else { (fresh, oldtag) }
+                if own == 4 { (oldtag, oldtag) } else { (fresh, oldtag) }
             }
         };
         let frame = script::encoded(&Tmessage::Flush { oldtag }, tag, self.speaks);
@@ -142,6 +146,13 @@ impl Client {
         self.sent.iter().any(of)
     }
 
+    /// The tag of a request that is being flushed already.
+    fn flushed_tag(&self, script: &mut Script<'_>) -> Option<u16> {
+        let flushed: Vec<u16> =
+            self.sent.iter().map(|sent| sent.tag).filter(|tag| self.is_flushed(*tag)).collect();
+        if flushed.is_empty() { None } else { Some(flushed[script.below(flushed.len())]) }
+    }
+
     fn put(&mut self, frame: Vec<u8>) {
         self.wire.extend(&frame);
         let tag = frame::tag(&frame).expect("a header");
@@ -189,6 +200,12 @@ impl Client {
         let sent = self.sent.remove(at);
         let Some(message) = sent.message() else { return };
         if let (Tmessage::Flush { oldtag }, Rmessage::Flush) = (message, reply) {
+            let is_same =
+                |sent: &Sent| matches!(sent.message(), Some(Tmessage::Flush { oldtag: of }) if of == oldtag);
+            assert!(
+                !self.sent[..at].iter().any(is_same),
+                "a flush is answered before an earlier one of {oldtag}"
+            );
             let mut earlier = 0..at;
             self.sent.retain(|sent| earlier.next().is_none() || sent.tag != oldtag);
         } else if !is_any(&reply, self.hears, &[Refusal::DUPLICATE_TAG, Refusal::MALFORMED]) {
