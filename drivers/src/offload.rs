@@ -131,25 +131,26 @@ impl<K: Kinds> Pool<K> {
         self.submit(Task { key, work: Work::Job(job), apart, mailbox: Arc::clone(mailbox) });
     }
 
-    /// Nobody waits for an ask any more. `true`: nothing of it will be delivered, or what is delivered is late. `false`: it
-    /// is a job that may be past undoing, and its end is delivered.
+    /// Nobody waits any more for an ask that has not been completed. `true`: nothing of it will be delivered, or what is
+    /// delivered is late, and nothing came of it. `false`: its end is delivered, or has been: it is a job that may be past undoing,
+    /// or it ended while the mailbox was not looked at, and what it did is done.
     pub fn abandon(&self, key: Key) -> bool {
         let mut state = self.shared.lock();
         if let Some(task) = state.take_out(key) {
             drop(state);
             return self.shared.abandon_task(task);
         }
-        let busy = state.workers.iter_mut().find_map(|worker| match worker {
-            Worker::Busy { key: busy, is_job: true, abandoned, .. } if *busy == key => Some(abandoned),
-            _ => None,
-        });
-        match busy {
-            Some(abandoned) => {
+        for worker in &mut state.workers {
+            if let Worker::Busy { key: busy, is_job, abandoned, .. } = worker
+                && *busy == key
+            {
                 *abandoned = true;
-                false
+                // A plain ask has no effect that its client would have to hear of.
+                return !*is_job;
             }
-            None => true,
         }
+        // It has come to its end, which lies in the mailbox or is on its way there.
+        false
     }
 
     /// The backend's epoch may have moved on another thread: looks whether a job waited for that.
@@ -241,8 +242,10 @@ impl<K: Kinds> Shared<K> {
             state = self.lock();
             match std::mem::replace(&mut state.workers[place], Worker::Free) {
                 Worker::Lost => {
-                    // The client was told long ago. The thread goes on if it is still needed.
+                    // The client was told long ago, so what came of it is of no use; but a job past undoing is stepped to its
+                    // end. The thread goes on if it is still needed.
                     state.lost -= 1;
+                    state = self.settle_late(state, done);
                     if state.live() > WORKERS {
                         state.workers[place] = Worker::Gone;
                         return;
@@ -327,6 +330,20 @@ impl<K: Kinds> Shared<K> {
                 state
             }
         }
+    }
+
+    /// The same for what is no longer waited for, and will not be delivered.
+    fn settle_late<'s>(
+        &'s self,
+        state: MutexGuard<'s, State<K>>,
+        done: Worked<K>,
+    ) -> MutexGuard<'s, State<K>> {
+        drop(state);
+        match done {
+            Worked::Unfinished(task, sleep) => drop(self.abandon_task_into(task, sleep)),
+            Worked::Finished(..) => {}
+        }
+        self.lock()
     }
 
     /// Abandons a task that was taken out: `true` if it is gone, `false` if it had to be put back.

@@ -15,7 +15,7 @@ pub trait Hand<K: Kinds> {
     fn job(&mut self, ticket: Ticket, job: Box<dyn Job<K>>, apart: Apart);
 
     /// The client no longer waits for a ticket. `true`: complete it with `None` now; whatever may still come of it is
-    /// late. `false`: its [`Finished`] comes.
+    /// late, and had no effect. `false`: its [`Finished`] comes, or is there already.
     fn abandon(&mut self, ticket: Ticket) -> bool;
 }
 
@@ -99,6 +99,11 @@ fn park<K: Kinds>(
     if !session.awaits(ticket) {
         // It was flushed while it was being asked, and its client has been told that nothing happened.
         job.abandon();
+        return;
+    }
+    if session.is_given_up(ticket) && job.abandon() {
+        // It was flushed while it came: it has not begun, and never will.
+        session.complete(ticket, None, None);
         return;
     }
     match session.park(ticket) {

@@ -11,9 +11,12 @@ use std::time::{Duration, Instant};
 
 use drivers::blocking::serve;
 use drivers::listen::Listener;
+use drivers::offload::{Key, Mailbox, Pool};
+use drivers::pump::{End, Finished, Hand, finish, pump};
 use drivers::server::Options;
 use drivers::signals::Stop;
-use engine::port::{Answer, Ask, Backend, Effort, Job, Kinds, Now, Progress, Qids, Room, Step};
+use engine::port::{Answer, Ask, Backend, Effort, Job, Kinds, Now, Progress, Qids, Room, Step, Ticket};
+use engine::{Apart, Budget, Limits, Session};
 use proto::{Dialect, NOFID, NOTAG, Names, QTDIR, Qid, Rmessage, Tmessage};
 
 #[derive(Debug)]
@@ -65,6 +68,8 @@ impl Backend<Toy> for Backing {
                 ("ring", Effort::Full) => later(&self.0, Wait::Ring(self.epoch())),
                 ("never", Effort::Full) => later(&self.0, Wait::Ring(u64::MAX)),
                 ("stubborn", Effort::Full) => later(&self.0, Wait::Stubborn(now.mono_ns + 200_000_000)),
+                ("quick", Effort::Full) => later(&self.0, Wait::Until(0)),
+                ("hung", Effort::Full) => later(&self.0, Wait::Hung),
                 (other, Effort::Full) => panic!("no such file: {other}"),
             },
             _ => panic!("not asked by these tests"),
@@ -95,6 +100,8 @@ enum Wait {
     Ring(u64),
     /// Past the point of no return: it cannot be abandoned.
     Stubborn(u64),
+    /// The same, and its first step hangs while `stuck` is true.
+    Hung,
 }
 
 impl Job<Toy> for Sleeper {
@@ -102,6 +109,13 @@ impl Job<Toy> for Sleeper {
         self.world.steps.fetch_add(1, Ordering::SeqCst);
         match self.wait {
             Wait::Until(at) | Wait::Stubborn(at) if now.mono_ns < at => Step::At(at),
+            Wait::Hung => {
+                while *lock(&self.world.stuck) {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                self.wait = Wait::Stubborn(now.mono_ns);
+                Step::Again
+            }
             Wait::Ring(u64::MAX) => Step::WhenRung(self.world.epoch.load(Ordering::SeqCst)),
             Wait::Ring(seen) if self.world.epoch.load(Ordering::SeqCst) == seen => Step::WhenRung(seen),
             _ => Step::Done(Ok(fill(&mut room, b"slept"))),
@@ -109,7 +123,7 @@ impl Job<Toy> for Sleeper {
     }
 
     fn abandon(&mut self) -> bool {
-        !matches!(self.wait, Wait::Stubborn(_))
+        !matches!(self.wait, Wait::Stubborn(_) | Wait::Hung)
     }
 }
 
@@ -190,21 +204,14 @@ impl Peer {
         self.send(tag, &Tmessage::Read { fid, offset: 0, count: 100 });
     }
 
-    /// The next reply, as its tag and text: the data of an Rread, the words of an Rerror, `flush`, or nothing.
+    /// The next reply.
     fn next(&mut self) -> (u16, String) {
         let mut size = [0; 4];
         self.stream.read_exact(&mut size).expect("a reply");
         let mut frame = size.to_vec();
         frame.resize(u32::from_le_bytes(size) as usize, 0);
         self.stream.read_exact(&mut frame[4..]).expect("the rest of it");
-        let (tag, message) = Rmessage::decode(&frame, Dialect::Plain).expect("a good reply");
-        let text = match message {
-            Rmessage::Read { data } => String::from_utf8_lossy(data).into_owned(),
-            Rmessage::Error { ename, .. } => String::from_utf8_lossy(ename).into_owned(),
-            Rmessage::Flush => "flush".into(),
-            _ => String::new(),
-        };
-        (tag, text)
+        told(&frame)
     }
 
     fn reply(&mut self, tag: u16) -> String {
@@ -212,6 +219,18 @@ impl Peer {
         assert_eq!(got, tag, "{text}");
         text
     }
+}
+
+/// A reply, as its tag and text: the data of an Rread, the words of an Rerror, `flush`, or nothing.
+fn told(frame: &[u8]) -> (u16, String) {
+    let (tag, message) = Rmessage::decode(frame, Dialect::Plain).expect("a good reply");
+    let text = match message {
+        Rmessage::Read { data } => String::from_utf8_lossy(data).into_owned(),
+        Rmessage::Error { ename, .. } => String::from_utf8_lossy(ename).into_owned(),
+        Rmessage::Flush => "flush".into(),
+        _ => String::new(),
+    };
+    (tag, text)
 }
 
 #[test]
@@ -341,6 +360,165 @@ fn when_too_many_calls_hang_further_ones_are_refused_in_words() {
     thread::sleep(Duration::from_millis(50));
     peer.ask(20, 20);
     assert_eq!(peer.reply(20), "cold");
+}
+
+/// What has ended has had its effect: the reply comes first, though it was not taken out of the mailbox before the flush.
+#[test]
+fn a_flush_of_a_job_whose_answer_is_on_its_way_waits_for_it() {
+    let mut seat = Seat::new();
+    seat.open(1, "quick");
+    seat.ask(7, 1);
+    // The ask turned out to be a job, and the job is done.
+    seat.take_letter();
+    seat.await_letter();
+    seat.send(8, &Tmessage::Flush { oldtag: 7 });
+    assert_eq!(seat.replies(), [], "the flush waits");
+    seat.take_letter();
+    assert_eq!(seat.replies(), [(7, "slept".into()), (8, "flush".into())]);
+}
+
+/// What has not begun does not begin for nobody, though it was on its way when the flush came.
+#[test]
+fn a_flush_ends_a_job_that_is_on_its_way() {
+    let mut seat = Seat::new();
+    seat.open(1, "quick");
+    seat.ask(7, 1);
+    seat.await_letter();
+    assert!(matches!(lock(&seat.letters.0)[0].end, End::Job(_)));
+    seat.send(8, &Tmessage::Flush { oldtag: 7 });
+    seat.take_letter();
+    assert_eq!(seat.replies(), [(8, "flush".into())]);
+    let world = &seat.world;
+    assert_eq!((world.steps.load(Ordering::SeqCst), world.dropped.load(Ordering::SeqCst)), (0, 1));
+}
+
+/// The same when there is nobody any more who could have flushed it.
+#[test]
+fn a_job_that_comes_for_a_session_that_is_gone_never_begins() {
+    let mut seat = Seat::new();
+    seat.open(1, "quick");
+    seat.ask(7, 1);
+    seat.await_letter();
+    seat.session.disconnect();
+    seat.turn();
+    seat.take_letter();
+    assert!(seat.session.is_drained());
+    assert_eq!(seat.world.steps.load(Ordering::SeqCst), 0);
+}
+
+/// A step that does not return costs the client its answer; a job past undoing comes to its end all the same.
+#[test]
+fn a_job_past_undoing_outlives_a_step_that_was_written_off() {
+    let served = Served::start("hung", Duration::from_millis(100));
+    *lock(&served.world.stuck) = true;
+    let mut peer = served.connect();
+    peer.open(1, "hung");
+    peer.ask(7, 1);
+    assert_eq!(peer.reply(7), "i/o error");
+    assert_eq!(served.world.dropped.load(Ordering::SeqCst), 0);
+    *lock(&served.world.stuck) = false;
+    wait_until(|| served.world.dropped.load(Ordering::SeqCst) == 1);
+    assert_eq!(served.world.steps.load(Ordering::SeqCst), 2, "its second step is its last");
+}
+
+/// A session whose mailbox is looked at when a test says so.
+struct Seat {
+    session: Session<Toy>,
+    world: Arc<World>,
+    backend: Arc<dyn Backend<Toy>>,
+    pool: Pool<Toy>,
+    letters: Arc<Letters>,
+}
+
+#[derive(Default)]
+struct Letters(Mutex<Vec<Finished<Toy>>>);
+
+impl Mailbox<Toy> for Letters {
+    fn deliver(&self, finished: Finished<Toy>) {
+        lock(&self.0).push(finished);
+    }
+}
+
+struct Handed<'a>(&'a Pool<Toy>, Arc<dyn Mailbox<Toy>>);
+
+impl Hand<Toy> for Handed<'_> {
+    fn cold(&mut self, ticket: Ticket, ask: Ask<Toy>, apart: Apart) {
+        self.0.ask(Key { connection: 1, ticket }, ask, apart, &self.1);
+    }
+
+    fn job(&mut self, ticket: Ticket, job: Box<dyn Job<Toy>>, apart: Apart) {
+        self.0.job(Key { connection: 1, ticket }, job, apart, &self.1);
+    }
+
+    fn abandon(&mut self, ticket: Ticket) -> bool {
+        self.0.abandon(Key { connection: 1, ticket })
+    }
+}
+
+impl Seat {
+    fn new() -> Self {
+        let world = Arc::new(World::default());
+        let backend: Arc<dyn Backend<Toy>> = Arc::new(Backing(Arc::clone(&world)));
+        let session = Session::new(Limits::DEFAULT, Budget::default(), 1);
+        let pool = Pool::new(Arc::clone(&backend), Duration::from_secs(5));
+        let mut seat = Self { session, world, backend, pool, letters: Arc::default() };
+        seat.send(NOTAG, &Tmessage::Version { msize: 8192, version: b"9P2000" });
+        seat.send(0, &Tmessage::Attach { fid: 0, afid: NOFID, uname: b"", aname: b"", n_uname: None });
+        assert_eq!(seat.replies().len(), 2);
+        seat
+    }
+
+    fn turn(&mut self) {
+        let mut hand = Handed(&self.pool, Arc::<Letters>::clone(&self.letters));
+        pump(&mut self.session, &*self.backend, Effort::Cached, Now::default(), &mut hand);
+    }
+
+    fn send(&mut self, tag: u16, message: &Tmessage<'_>) {
+        let mut frame = [0; 512];
+        let size = message.encode(tag, Dialect::Plain, &mut frame).expect("it fits");
+        self.session.receive(&frame[..size]);
+        self.turn();
+    }
+
+    fn open(&mut self, fid: u32, name: &str) {
+        let mut wire = [0; 64];
+        let names = Names::pack([name.as_bytes()], &mut wire).expect("it fits");
+        self.send(1, &Tmessage::Walk { fid: 0, newfid: fid, names });
+        self.send(1, &Tmessage::Open { fid, mode: 0 });
+        assert_eq!(self.replies().len(), 2);
+    }
+
+    fn ask(&mut self, tag: u16, fid: u32) {
+        self.send(tag, &Tmessage::Read { fid, offset: 0, count: 100 });
+    }
+
+    fn await_letter(&self) {
+        wait_until(|| !lock(&self.letters.0).is_empty());
+    }
+
+    fn take_letter(&mut self) {
+        self.await_letter();
+        let finished = lock(&self.letters.0).remove(0);
+        let mut hand = Handed(&self.pool, Arc::<Letters>::clone(&self.letters));
+        finish(&mut self.session, finished, &mut hand);
+        self.turn();
+    }
+
+    /// What has been answered.
+    fn replies(&mut self) -> Vec<(u16, String)> {
+        let mut bytes = Vec::new();
+        while let Some(buf) = self.session.take() {
+            bytes.extend_from_slice(buf.as_slice());
+            self.session.sent(buf);
+        }
+        let mut replies = Vec::new();
+        let mut rest = &bytes[..];
+        while let Some(size) = rest.first_chunk().map(|size| u32::from_le_bytes(*size) as usize) {
+            replies.push(told(&rest[..size]));
+            rest = &rest[size..];
+        }
+        replies
+    }
 }
 
 fn wait_until(mut done: impl FnMut() -> bool) {

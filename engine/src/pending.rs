@@ -182,6 +182,15 @@ impl Pending {
         })
     }
 
+    /// Whether the backend has the request of a ticket, and has been told that nobody waits for it.
+    pub(crate) fn is_given_up(&self, ticket: Ticket) -> bool {
+        let request = self.slots.get(usize::from(ticket.slot)).and_then(Option::as_ref);
+        request.is_some_and(|request| {
+            request.serial == ticket.serial
+                && matches!(request.state, State::Running { abandoned: true, .. } | State::Orphan { .. })
+        })
+    }
+
     /// The room promised to a running request's answer; none to any other's.
     pub(crate) fn spec(&mut self, ticket: Ticket) -> Spec {
         match self.find(ticket) {

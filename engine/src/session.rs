@@ -173,6 +173,12 @@ impl<K: Kinds> Session<K> {
         self.pending.is_running(ticket)
     }
 
+    /// Whether nobody waits any more for a ticket that is still to be completed: [`Action::Abandon`] was said of it. What has
+    /// not begun by then should not.
+    pub fn is_given_up(&self, ticket: Ticket) -> bool {
+        self.pending.is_given_up(ticket)
+    }
+
     /// Counts a ticket as a job. Its room may be smaller from here on, so one got before is not to be lent to it.
     ///
     /// # Errors
