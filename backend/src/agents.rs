@@ -9,7 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use engine::port::{Answer, Ask, Backend, Effort, Job, Now, Path, Progress, Qids, Room, Step};
+use engine::port::{Answer, Ask, Backend, Change, Effort, Job, Now, Path, Progress, Qids, Room, Step};
 use proto::{Qid, Refusal};
 
 use crate::active::{self, Active};
@@ -17,12 +17,13 @@ use crate::budget::Budget;
 use crate::host::Host;
 use crate::listing::{Listing, Listings};
 use crate::mirror::Mirrors;
+use crate::moves::{Move, Moves, Moving};
 use crate::pins::Pins;
 use crate::qid;
 use crate::tree::facts::{self, Daemon, Facts};
 use crate::tree::fixed::{Child, Fixed, Fixtures};
 use crate::tree::halt::{Halt, Unfinished};
-use crate::tree::{Node, Open, Opened, Place, Text, Tree, Turn};
+use crate::tree::{Node, Open, Opened, Place, TORN_NS, Text, Tree, Turn};
 
 /// What the tree may take of the machine.
 #[derive(Copy, Clone, Debug)]
@@ -43,35 +44,63 @@ struct Provinces {
     mirrors: Mirrors,
     pins: Pins,
     listings: Listings,
-    active: Active,
+    active: Arc<Active>,
+    /// What may be changed: nothing, unless the user has said so.
+    moves: Option<Arc<Moves>>,
 }
 
 impl Agents {
     /// The tree of a machine, whose start is now, as a daemon serves it: the processes it descends from are not among the
     /// agents. Nothing of the machine is looked at before somebody asks.
     pub fn new(host: Arc<dyn Host>, limits: Limits) -> Self {
-        Self(Arc::new(Provinces::new(host, limits, false)))
+        Self(Arc::new(Provinces::new(host, limits, false, None)))
+    }
+
+    /// The same, and agents may be moved: `zmx` of each may be written by local connections.
+    pub fn moving(host: Arc<dyn Host>, limits: Limits, moving: Moving) -> Self {
+        Self(Arc::new(Provinces::new(host, limits, false, Some(moving))))
     }
 
     /// The same for a command that reads the tree itself and ends: the agent that called it is one like any other.
     pub fn for_command(host: Arc<dyn Host>, limits: Limits) -> Self {
-        Self(Arc::new(Provinces::new(host, limits, true)))
+        Self(Arc::new(Provinces::new(host, limits, true, None)))
     }
 }
 
 impl Provinces {
-    fn new(host: Arc<dyn Host>, limits: Limits, with_ancestors: bool) -> Self {
+    fn new(host: Arc<dyn Host>, limits: Limits, with_ancestors: bool, moving: Option<Moving>) -> Self {
         let daemon = Daemon { me: host.me(), start: host.now() };
         let descriptors = Budget::new(limits.pinned_descriptors);
+        let active = Active::new(
+            Arc::clone(&host),
+            daemon,
+            Arc::clone(&descriptors),
+            with_ancestors,
+            moving.is_some(),
+        );
         Self {
             daemon,
             fixtures: Fixtures::new(daemon),
             mirrors: Mirrors::new(Arc::clone(&host)),
             pins: Pins::new(Arc::clone(&host), Arc::clone(&descriptors)),
-            active: Active::new(Arc::clone(&host), daemon, Arc::clone(&descriptors), with_ancestors),
+            active: Arc::new(active),
+            moves: moving.map(|moving| Arc::new(Moves::new(Arc::clone(&host), moving))),
             listings: Listings::new(Arc::clone(&host), descriptors),
             host,
         }
+    }
+
+    /// How an ask is to be answered.
+    fn turn(ask: &Ask<Tree>, effort: Effort, now: Now, last_try: bool) -> Turn {
+        let local = match ask {
+            Ask::Attach { local, .. } => *local,
+            Ask::Walk { from: node, .. }
+            | Ask::Stat { node }
+            | Ask::Change { node, .. }
+            | Ask::Open { node, .. } => node.local,
+            Ask::Read { open, .. } | Ask::List { open, .. } | Ask::Write { open, .. } => open.is_local(),
+        };
+        Turn { effort, now, last_try, local }
     }
 
     fn answer(&self, ask: &Ask<Tree>, room: &mut Room<'_>, turn: Turn) -> Result<Answer<Tree>, Halt> {
@@ -79,9 +108,14 @@ impl Provinces {
             Ask::Attach { aname, .. } => self.attach(aname, turn),
             Ask::Walk { from, names } => self.walk(from, names, turn),
             Ask::Stat { node } => self.stat(&node.place, room, turn),
-            Ask::Change { .. } | Ask::Write { .. } => Err(Refusal::VIEW.into()),
-            Ask::Open { mode, .. } if mode.write || mode.truncate => Err(Refusal::PERMISSION_DENIED.into()),
-            Ask::Open { node, .. } => self.open(&node.place, turn),
+            Ask::Change { node, change } => self.change(&node.place, *change, turn),
+            Ask::Write { .. } => Err(Refusal::VIEW.into()),
+            Ask::Open { node, mode } => {
+                if mode.write || mode.truncate {
+                    self.may_write(&node.place, turn)?;
+                }
+                self.open(&node.place, turn)
+            }
             Ask::Read { open, offset } => self.read(open, *offset, room, turn),
             Ask::List { open, from } => self.list(open, *from, room, turn),
         }
@@ -89,7 +123,8 @@ impl Provinces {
 
     /// The root of an attach: a path in this tree, of names only. How many slashes stand between them does not matter.
     fn attach(&self, aname: &[u8], turn: Turn) -> Result<Answer<Tree>, Halt> {
-        let root = Node { place: Place::Fixed(Fixed::Root), floor: 0 };
+        let local = turn.local;
+        let root = Node { place: Place::Fixed(Fixed::Root), floor: 0, local };
         let names = aname.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
         if names.clone().any(|name| name == b"..") {
             return Err(Refusal::NOT_FOUND.into());
@@ -100,7 +135,7 @@ impl Provinces {
         }
         let qid = self.facts(&place, turn)?.qid;
         let floor = place.depth();
-        Ok(Answer::Attached { qid, root: Node { place, floor } })
+        Ok(Answer::Attached { qid, root: Node { place, floor, local } })
     }
 
     fn walk(&self, from: &Node, names: &Path, turn: Turn) -> Result<Answer<Tree>, Halt> {
@@ -121,7 +156,7 @@ impl Provinces {
         each: &mut dyn FnMut(Qid),
     ) -> Result<Node, Halt> {
         let mut names = names.peekable();
-        let Node { mut place, floor } = from.clone();
+        let Node { mut place, floor, local } = from.clone();
         while let Some(&name) = names.peek() {
             if !place.is_dir() {
                 return Err(Refusal::NOT_A_DIRECTORY.into());
@@ -144,7 +179,7 @@ impl Provinces {
             each(self.facts(&next, turn)?.qid);
             place = next;
         }
-        Ok(Node { place, floor })
+        Ok(Node { place, floor, local })
     }
 
     fn place_of(&self, child: Child) -> Place {
@@ -177,11 +212,46 @@ impl Provinces {
         }
     }
 
-    /// Opens for reading.
+    /// Refuses to open what may not be written.
+    fn may_write(&self, at: &Place, turn: Turn) -> Result<(), Refusal> {
+        match self.movable(at) {
+            Some(_) if turn.local => Ok(()),
+            Some(_) => Err(Refusal::MOVE_REMOTE),
+            None => Err(Refusal::PERMISSION_DENIED),
+        }
+    }
+
+    /// A new length of 0 and new times are what precedes a write, and nothing by themselves: allowed where one is.
+    fn change(&self, at: &Place, change: Change, turn: Turn) -> Result<Answer<Tree>, Halt> {
+        if change.other || self.may_write(at, turn).is_err() {
+            return Err(Refusal::VIEW.into());
+        }
+        self.facts(at, turn)?;
+        Ok(Answer::Changed)
+    }
+
+    /// The agent that a write to a place would move, and who does that.
+    fn movable<'p>(&'p self, at: &'p Place) -> Option<(&'p Arc<Moves>, &'p Arc<active::Agent>)> {
+        let Place::Active(at) = at else { return None };
+        Some((self.moves.as_ref()?, at.whose_zmx()?))
+    }
+
+    /// What a write begins.
+    fn write(&self, open: &Open, offset: u64, data: &[u8]) -> Result<Move, Refusal> {
+        match open.opened() {
+            Opened::Text(text) if open.is_local() => {
+                let (moves, agent) = self.movable(&text.place).ok_or(Refusal::VIEW)?;
+                moves.begin(&self.active, agent, offset, data)
+            }
+            _ => Err(Refusal::VIEW),
+        }
+    }
+
+    /// Opens a place.
     fn open(&self, at: &Place, turn: Turn) -> Result<Answer<Tree>, Halt> {
         if at.is_dir() {
             let qid = self.facts(at, turn)?.qid;
-            let open = Open::new(Opened::Dir(at.clone()));
+            let open = Open::new(Opened::Dir(at.clone()), turn.local);
             return Ok(Answer::Opened { qid, open, list: true });
         }
         let (qid, opened) = match at {
@@ -206,7 +276,7 @@ impl Provinces {
                 (qid, Opened::Text(Text::new(at.clone(), text)))
             }
         };
-        Ok(Answer::Opened { qid, open: Open::new(opened), list: false })
+        Ok(Answer::Opened { qid, open: Open::new(opened, turn.local), list: false })
     }
 
     /// The text of a derived file, now.
@@ -248,7 +318,7 @@ impl Provinces {
                 }
                 let listing = self.active.list(at, turn)?;
                 let next = self.active.pack(&listing, 0, turn, room)?;
-                (next, Some(Open::new(Opened::Active(listing))))
+                (next, Some(Open::new(Opened::Active(listing), turn.local)))
             }
             // Nothing below waits less than a worker costs: see `listing`.
             Opened::Dir(Place::Mirror(_)) | Opened::Listing(_) if turn.effort == Effort::Cached => {
@@ -261,7 +331,7 @@ impl Provinces {
                 }
                 let listing = self.listings.take(at)?;
                 let next = self.listings.pack(&listing, 0, room)?;
-                (next, Some(Open::new(Opened::Listing(listing))))
+                (next, Some(Open::new(Opened::Listing(listing), turn.local)))
             }
             Opened::File(_) | Opened::Message(_) | Opened::Text(_) => {
                 return Err(Refusal::NOT_A_DIRECTORY.into());
@@ -287,7 +357,13 @@ impl Provinces {
 
 impl Backend<Tree> for Agents {
     fn perform(&self, ask: Ask<Tree>, mut room: Room<'_>, effort: Effort, now: Now) -> Progress<Tree> {
-        let turn = Turn { effort, now, last_try: false };
+        if let Ask::Write { open, offset, data } = &ask {
+            return match self.0.write(open, *offset, data) {
+                Ok(begun) => Progress::Later(Box::new(begun)),
+                Err(refusal) => Progress::Done(Err(refusal)),
+            };
+        }
+        let turn = Provinces::turn(&ask, effort, now, false);
         match self.0.answer(&ask, &mut room, turn) {
             Ok(answer) => Progress::Done(Ok(answer)),
             Err(Halt::Refused(refusal)) => Progress::Done(Err(refusal)),
@@ -305,6 +381,10 @@ impl Backend<Tree> for Agents {
 
     fn epoch(&self) -> u64 {
         self.0.active.epoch()
+    }
+
+    fn must_finish(&self) -> bool {
+        self.0.moves.as_ref().is_some_and(|moves| moves.any_committed())
     }
 }
 
@@ -345,7 +425,7 @@ impl Job<Tree> for Again {
                 }
             }
         }
-        let turn = Turn { effort: Effort::Full, now, last_try: self.last_try };
+        let turn = Provinces::turn(&self.ask, Effort::Full, now, self.last_try);
         match self.tree.answer(&self.ask, &mut room, turn) {
             Ok(answer) => Step::Done(Ok(answer)),
             Err(Halt::Refused(refusal)) => Step::Done(Err(refusal)),
@@ -381,6 +461,3 @@ fn copy_from(text: &[u8], offset: u64, buf: &mut [u8]) -> usize {
     buf[..bytes].copy_from_slice(&rest[..bytes]);
     bytes
 }
-
-/// How long a record that is being rewritten is given (contract 8: it is read again once).
-const TORN_NS: u64 = 50_000_000;

@@ -10,6 +10,7 @@ mod harness;
 pub mod host;
 mod listing;
 mod mirror;
+mod moves;
 pub mod name;
 mod pins;
 mod process;
@@ -18,5 +19,6 @@ mod text;
 mod tree;
 
 pub use agents::{Agents, Limits};
+pub use moves::Moving;
 pub use text::is_unprintable;
 pub use tree::{Node, Open, Tree};

@@ -41,6 +41,10 @@ impl<B: Backend<Tree>> Backend<Tree> for Simulated<B> {
     fn epoch(&self) -> u64 {
         self.tree.epoch()
     }
+
+    fn must_finish(&self) -> bool {
+        self.tree.must_finish()
+    }
 }
 
 /// A job, in the time of its machine.

@@ -166,7 +166,8 @@ impl<K: Kinds> Session<K> {
             return Err(Refusal::NO_AUTH);
         }
         let spec = Spec::carrying(uname.len() + aname.len());
-        ask(Ask::Attach { uname: uname.into(), aname: aname.into() }, Purpose::Attach { fid }, spec)
+        let ask_of = Ask::Attach { uname: uname.into(), aname: aname.into(), local: self.local };
+        ask(ask_of, Purpose::Attach { fid }, spec)
     }
 
     fn start_walk(&mut self, tag: u16, fid: u32, newfid: u32, message: &Tmessage<'_>) -> Started<K> {

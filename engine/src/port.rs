@@ -46,6 +46,8 @@ pub enum Ask<K: Kinds> {
         uname: Box<[u8]>,
         /// The tree asked for: empty or a path in the tree.
         aname: Box<[u8]>,
+        /// Whether the connection came by a way on which requests may change something.
+        local: bool,
     },
     /// Walk at least one name (walk(5)).
     Walk {
@@ -424,6 +426,11 @@ pub trait Backend<K: Kinds>: Send + Sync {
     /// [`Backend::perform`], [`Job::step`] and [`Job::abandon`] (or a drop of one of their values), so a driver looks after each of them.
     fn epoch(&self) -> u64 {
         0
+    }
+
+    /// Whether a job is past its point of no return. Whoever stops serving waits for its end, within bounds.
+    fn must_finish(&self) -> bool {
+        false
     }
 }
 

@@ -61,6 +61,8 @@ pub struct Session<K: Kinds> {
     pub(crate) inbox_covered: bool,
     /// Bytes of frames kept for requests that wait.
     pub(crate) kept: usize,
+    /// What attaches say of the connection.
+    pub(crate) local: bool,
     abandons: Vec<Ticket>,
     /// A fid was released since waiting requests were last looked at.
     stirred: bool,
@@ -86,11 +88,18 @@ impl<K: Kinds> Session<K> {
             inbox: Inbox::default(),
             inbox_covered: true,
             kept: 0,
+            local: false,
             abandons: Vec::new(),
             stirred: false,
             closed: false,
             limit_met: None,
         }
+    }
+
+    /// The same, for a connection that came by a way on which requests may change something. It is for the backend to know what.
+    #[must_use]
+    pub fn local(self) -> Self {
+        Self { local: true, ..self }
     }
 
     /// Takes bytes from the peer, cut anywhere. Only to be called while [`Session::wants_input`].

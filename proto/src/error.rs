@@ -208,7 +208,7 @@ refusals! {
         /// A move: the harness has no command that resumes such a session.
         MOVE_NO_RESUME = EPERM "this agent has no way to resume its session: moving is not permitted";
         /// A move: a path or id that no command line should carry.
-        MOVE_CONTROL_BYTE = EPERM "a path or id of this agent holds a control byte: moving is not permitted";
+        MOVE_CONTROL_BYTE = EPERM "a path or id of this agent holds a control byte or no UTF-8: moving is not permitted";
         /// A move: zmx was not found at start.
         MOVE_NO_ZMX = EPERM "no zmx executable was found at start: moving is not permitted";
         /// A move: the harness was not found at start.
@@ -223,6 +223,10 @@ refusals! {
         MOVE_SURVIVED = EIO "i/o error: the agent did not end within 12 s";
         /// A move: the agent has ended, and its new session is not there.
         MOVE_LOST = EIO "i/o error: the agent ended, and its new session did not answer within 12 s";
+        /// A move: the agent has ended, and another session has taken the name before its own could begin.
+        MOVE_NAME_LOST = EIO "i/o error: the agent ended, and meanwhile another session began under that name";
+        /// A move: the agent has ended, and zmx cannot be started.
+        MOVE_NOT_STARTED = EIO "i/o error: the agent ended, and zmx could not be started";
         /// A move: asked for over TCP.
         MOVE_REMOTE = EPERM "over TCP moving is not permitted";
     }

@@ -125,6 +125,10 @@ impl<K: Kinds> Backend<Slowed<K>> for Slow<K> {
     fn epoch(&self) -> u64 {
         self.inner.epoch()
     }
+
+    fn must_finish(&self) -> bool {
+        self.inner.must_finish()
+    }
 }
 
 /// A request that waits at the gate.
@@ -232,7 +236,7 @@ fn marks<K: Kinds>(ask: &Ask<Slowed<K>>) -> Marks {
 
 fn lower<K: Kinds>(ask: Ask<Slowed<K>>) -> Ask<K> {
     match ask {
-        Ask::Attach { uname, aname } => Ask::Attach { uname, aname },
+        Ask::Attach { uname, aname, local } => Ask::Attach { uname, aname, local },
         Ask::Walk { from, names } => Ask::Walk { from: from.inner, names },
         Ask::Stat { node } => Ask::Stat { node: node.inner },
         Ask::Change { node, change } => Ask::Change { node: node.inner, change },
@@ -247,7 +251,7 @@ fn lower<K: Kinds>(ask: Ask<Slowed<K>>) -> Ask<K> {
 fn restore<K: Kinds>(ask: Ask<K>, marks: Marks) -> Ask<Slowed<K>> {
     let mark = marks.from;
     match ask {
-        Ask::Attach { uname, aname } => Ask::Attach { uname, aname },
+        Ask::Attach { uname, aname, local } => Ask::Attach { uname, aname, local },
         Ask::Walk { from, names } => Ask::Walk { from: Marked { inner: from, mark }, names },
         Ask::Stat { node } => Ask::Stat { node: Marked { inner: node, mark } },
         Ask::Change { node, change } => Ask::Change { node: Marked { inner: node, mark }, change },

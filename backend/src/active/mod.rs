@@ -33,9 +33,10 @@ use crate::tree::halt::Halt;
 
 pub(crate) use chat::{Message, OnDisk};
 use chat::{Script, Talks};
-pub(crate) use place::Place;
-use place::{Agent, Subagent};
+use place::Subagent;
+pub(crate) use place::{Agent, Place};
 use scan::{Pass, Table};
+pub(crate) use view::WayBack;
 use view::{Value, View};
 
 /// Looks up, lists and reads what is in `/active`.
@@ -45,6 +46,8 @@ pub(crate) struct Active {
     talks: Talks,
     /// Whether the ancestors of this process are listed.
     with_ancestors: bool,
+    /// Whether agents may be moved, and so `zmx` be written.
+    is_movable: bool,
     /// What the last scan saw. Replaced as a whole; the lock is never held across a call of the host.
     table: Mutex<Arc<Table>>,
     /// The machine's start as the last scan read it; [`UNKNOWN`] before.
@@ -75,10 +78,11 @@ impl Active {
         daemon: Daemon,
         descriptors: Arc<Budget>,
         with_ancestors: bool,
+        is_movable: bool,
     ) -> Self {
         let (table, boot_s) = (Mutex::default(), AtomicI64::new(UNKNOWN));
         let talks = Talks::new(Arc::clone(&host), descriptors);
-        Self { host, daemon, talks, with_ancestors, table, boot_s }
+        Self { host, daemon, talks, with_ancestors, is_movable, table, boot_s }
     }
 
     /// Moves whenever a chat is there again that a request found taken by another.
@@ -147,6 +151,11 @@ impl Active {
             }
             _ => Ok(None),
         }
+    }
+
+    /// How an agent is brought back after it has ended, refused in words if there is no way; `NOT_FOUND` if it has ended.
+    pub(crate) fn way_back(&self, agent: &Agent, turn: Turn) -> Result<WayBack, Halt> {
+        self.view(agent, turn, |view| view.way_back())
     }
 
     /// Opens a message of a chat, if that is what a place is.
@@ -384,7 +393,9 @@ impl Active {
             }
             Place::Field(..) | Place::SubagentModel(_) => {
                 let Value { text, mtime_ns } = text_in(view, of)?;
-                Ok(since(self.daemon.file(of.qid_path(), &text), mtime_ns))
+                let facts = since(self.daemon.file(of.qid_path(), &text), mtime_ns);
+                let is_writable = self.is_movable && turn.local && of.whose_zmx().is_some();
+                Ok(if is_writable { facts.writable() } else { facts })
             }
             Place::Top | Place::Harness(_) | Place::Agent(_) | Place::Subagents(_) => {
                 Ok(since(self.daemon.directory(of.qid_path()), view.started_ns()))

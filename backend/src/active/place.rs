@@ -119,6 +119,14 @@ impl Agent {
 }
 
 impl Place {
+    /// The agent whose `zmx` it is, if it is one.
+    pub(crate) fn whose_zmx(&self) -> Option<&Arc<Agent>> {
+        match self {
+            Self::Field(agent, Field::Zmx) => Some(agent),
+            _ => None,
+        }
+    }
+
     /// The directory it is in; `None` for `/active` itself.
     pub(crate) fn parent(&self) -> Option<Self> {
         match self {

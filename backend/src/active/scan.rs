@@ -87,7 +87,11 @@ impl Pass<'_> {
                 seen.insert(pid, found);
             }
         }
-        let line = if self.with_ancestors { Vec::new() } else { self.ancestry(&seen) };
+        let line = if self.with_ancestors {
+            Vec::new()
+        } else {
+            process::ancestry(self.host, &|pid| seen.get(&pid).map(|found| found.stat.ppid))
+        };
         let (unlisted, agents): (Vec<_>, Vec<_>) =
             self.agents(&seen)?.into_iter().partition(|agent| line.contains(&agent.process.pid));
         let agents = agents.into_iter().map(Arc::new).collect();
@@ -187,24 +191,6 @@ impl Pass<'_> {
         };
         Ok(roles.iter().filter(|entry| counts(*entry)).map(|(agent, _)| *agent).collect())
     }
-
-    /// This process and those it descends from.
-    fn ancestry(&self, seen: &BTreeMap<u32, Seen>) -> Vec<u32> {
-        let mut line = vec![self.host.me().pid];
-        while let Some(&pid) = line.last()
-            && line.len() < MOST_ANCESTORS
-        {
-            let parent = match seen.get(&pid) {
-                Some(found) => Some(found.stat.ppid),
-                None => Stat::read(self.host, pid).ok().map(|(stat, _)| stat.ppid),
-            };
-            match parent {
-                Some(parent) if parent != 0 && !line.contains(&parent) => line.push(parent),
-                _ => break,
-            }
-        }
-        line
-    }
 }
 
 /// Whether an error is about one process, which is gone or not ours to look at, and not about us.
@@ -213,5 +199,3 @@ fn is_of_process(errno: Errno) -> bool {
 }
 
 const ROOT_UID: u32 = 0;
-/// How far up the ancestry is followed.
-const MOST_ANCESTORS: usize = 1024;

@@ -30,6 +30,14 @@ pub(super) struct View<'a> {
     transcript: OnceCell<Option<(Rel, Meta)>>,
 }
 
+/// How an agent is brought back.
+pub(crate) struct WayBack {
+    /// Where.
+    pub(crate) cwd: Vec<u8>,
+    /// The arguments of its harness.
+    pub(crate) arguments: Vec<Vec<u8>>,
+}
+
 /// A value, and when its source changed last, in nanoseconds since 1970.
 pub(super) struct Value {
     pub(super) text: String,
@@ -118,6 +126,29 @@ impl<'a> View<'a> {
         let meta = self.scene.host.stat(self.agent.root, transcript, Effort::Full)?;
         let text = line(self.harness.model(&self.scene, transcript));
         Ok(Value { text, mtime_ns: meta.mtime.ns() })
+    }
+
+    /// How to bring the agent back, or in words why there is no way.
+    pub(super) fn way_back(&self) -> Result<WayBack, Halt> {
+        let session = self.session()?.ok_or(Refusal::MOVE_UNRESOLVED)?;
+        let cwd = self.place_of_work()?.ok_or(Refusal::MOVE_NO_CWD)?;
+        let arguments = self.harness.resume(&self.scene, self.agent.process, session);
+        Ok(WayBack { cwd, arguments: arguments.ok_or(Refusal::MOVE_NO_RESUME)? })
+    }
+
+    /// The directory the process works in, by a path that leads there here too. Where the process does not let it be seen, what
+    /// the harness has on record of it.
+    fn place_of_work(&self) -> Result<Option<Vec<u8>>, Torn> {
+        let (host, process) = (self.scene.host, self.agent.process);
+        let is_dir = |path: &[u8]| host.look_up(path).ok().filter(|meta| meta.kind == Kind::Dir);
+        if let Some(path) = process.cwd(host) {
+            let (here, there) = (is_dir(&path), process.cwd_meta(host));
+            let is_one =
+                here.zip(there).is_some_and(|(here, there)| (here.dev, here.ino) == (there.dev, there.ino));
+            return Ok(is_one.then_some(path));
+        }
+        let registered = self.resolved()?.registered.as_ref().and_then(|registered| registered.cwd.as_ref());
+        Ok(registered.map(|path| path.clone().into_bytes()).filter(|path| is_dir(path).is_some()))
     }
 
     fn session(&self) -> Result<Option<&Session>, Torn> {

@@ -59,6 +59,10 @@ impl Harness for Hermes {
         Ok(Resolved { session, registered: None })
     }
 
+    fn resume(&self, _: &Scene<'_>, _: Process, session: &Session) -> Option<Vec<Vec<u8>>> {
+        Some(super::arguments(&["--resume", &session.id]))
+    }
+
     fn title(&self, _: &Scene<'_>, _: &Session) -> Option<String> {
         None
     }

@@ -65,6 +65,10 @@ pub(crate) trait Harness: Sync {
     /// environment names no other root.
     fn resolve(&self, scene: &Scene<'_>, process: Process) -> Result<Resolved, Torn>;
 
+    /// The arguments that resume a session, for the harness's own program; `None` where it has none for such a session. Nothing in
+    /// them is a client's, and none but the first few can begin with `-`.
+    fn resume(&self, scene: &Scene<'_>, process: Process, session: &Session) -> Option<Vec<Vec<u8>>>;
+
     /// What a session is about.
     fn title(&self, scene: &Scene<'_>, session: &Session) -> Option<String>;
 
@@ -251,6 +255,11 @@ fn is_plain_id(text: &str) -> bool {
 /// A path of names that stand in this program or that a grammar has passed; `None` if one is malformed all the same.
 fn path(names: &[&str]) -> Option<Rel> {
     names.iter().try_fold(Rel::base(), |dir, name| Some(dir.join(Name::of_harness(name)?)))
+}
+
+/// Arguments, as bytes.
+fn arguments(words: &[&str]) -> Vec<Vec<u8>> {
+    words.iter().map(|word| word.as_bytes().to_vec()).collect()
 }
 
 /// Whether a text is the 36 characters of a UUID.

@@ -72,6 +72,13 @@ impl Harness for Omp {
         Ok(Resolved { session, registered: None })
     }
 
+    fn resume(&self, scene: &Scene<'_>, _: Process, session: &Session) -> Option<Vec<Vec<u8>>> {
+        // By its file: an id may be in use in several directories.
+        let transcript = session.transcript.as_ref()?;
+        let path = [&scene.host.base(scene.root)[..], b"/", transcript.as_str().as_bytes()].concat();
+        Some(vec![b"--resume".to_vec(), path])
+    }
+
     fn title(&self, scene: &Scene<'_>, session: &Session) -> Option<String> {
         let rel = session.transcript.as_ref()?;
         let head = Head::read(scene, rel)?;

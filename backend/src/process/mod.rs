@@ -59,6 +59,11 @@ impl Process {
         self.link(host, "cwd")
     }
 
+    /// What is known of that directory itself.
+    pub(crate) fn cwd_meta(self, host: &dyn Host) -> Option<Meta> {
+        host.stat_link(&child(&self.dir(), "cwd")).ok()
+    }
+
     /// Its environment as it was when it started.
     pub(crate) fn environ(self, host: &dyn Host) -> Option<Environ> {
         read(host, &child(&self.dir(), "environ"), ENVIRONMENT_BYTES).ok().map(Environ::new)
@@ -138,6 +143,21 @@ pub(crate) fn uid(host: &dyn Host, pid: u32) -> Option<u32> {
     host.stat(Root::Proc, &dir(pid), Effort::Full).ok().map(|meta| meta.uid)
 }
 
+/// This process and those it descends from. `known`: the parent of a process, where it need not be asked for.
+pub(crate) fn ancestry(host: &dyn Host, known: &dyn Fn(u32) -> Option<u32>) -> Vec<u32> {
+    let mut line = vec![host.me().pid];
+    while let Some(&pid) = line.last()
+        && line.len() < MOST_ANCESTORS
+    {
+        let parent = known(pid).or_else(|| Stat::read(host, pid).ok().map(|(stat, _)| stat.ppid));
+        match parent {
+            Some(parent) if parent != 0 && !line.contains(&parent) => line.push(parent),
+            _ => break,
+        }
+    }
+    line
+}
+
 /// When the machine was started, in seconds since 1970: `btime` of `/proc/stat`.
 pub(crate) fn boot_time_s(host: &dyn Host) -> Option<i64> {
     boot_time_of(&read(host, &child(&Rel::base(), "stat"), SYSTEM_STAT_BYTES).ok()?)
@@ -207,6 +227,8 @@ fn read(host: &dyn Host, rel: &Rel, limit: usize) -> Result<Vec<u8>, Errno> {
 
 /// What the kernel adds to the path of a file that has no name any more (`d_path` in `fs/d_path.c`).
 const DELETED: &[u8] = b" (deleted)";
+/// How far up the ancestry is followed.
+const MOST_ANCESTORS: usize = 1024;
 const PAGE_BYTES: usize = 4 << 10;
 /// How much of the arguments is looked at. What a program is and what it is to do stand in front.
 const ARGUMENT_BYTES: usize = PAGE_BYTES;

@@ -48,6 +48,11 @@ impl Facts {
         })
     }
 
+    /// Of a file that its owner may write.
+    pub(crate) fn writable(self) -> Self {
+        Self { perm: WRITABLE_FILE, ..self }
+    }
+
     /// Hands the whole record to `then`, under an entry's name.
     pub(crate) fn with_record<T>(&self, name: &str, host: &dyn Host, then: impl FnOnce(&Stat<'_>) -> T) -> T {
         let user = Label::new(host.user(self.uid), self.uid);
@@ -166,6 +171,7 @@ impl Label {
 /// Whatever the real bits are.
 const DIRECTORY: u16 = 0o555;
 const FILE: u16 = 0o444;
+const WRITABLE_FILE: u16 = 0o644;
 /// Decimal digits of the largest id.
 const DIGITS: usize = 10;
 

@@ -40,6 +40,8 @@ pub struct Node {
     /// Depth of the root this node was attached under. Whatever is reached from there stays below it, so the node at
     /// this depth is that root, and `..` of it is itself.
     pub(crate) floor: u16,
+    /// Whether it was attached by a connection whose requests may change something.
+    pub(crate) local: bool,
 }
 
 // A fid owns its node, and ten thousand fids are to cost little (performance: at most 128 bytes each, all told).
@@ -100,15 +102,25 @@ impl Place {
 
 /// An open file or directory. Cloning is a reference; the last one dropped closes it.
 #[derive(Clone)]
-pub struct Open(Arc<Opened>);
+pub struct Open(Arc<Handle>);
+
+struct Handle {
+    opened: Opened,
+    local: bool,
+}
 
 impl Open {
-    pub(crate) fn new(opened: Opened) -> Self {
-        Self(Arc::new(opened))
+    /// `local` as of the node that was opened.
+    pub(crate) fn new(opened: Opened, local: bool) -> Self {
+        Self(Arc::new(Handle { opened, local }))
     }
 
     pub(crate) fn opened(&self) -> &Opened {
-        &self.0
+        &self.0.opened
+    }
+
+    pub(crate) fn is_local(&self) -> bool {
+        self.0.local
     }
 }
 
@@ -173,4 +185,9 @@ pub(crate) struct Turn {
     pub(crate) now: Now,
     /// The request has waited for a record that was being written. What is still torn now is not there.
     pub(crate) last_try: bool,
+    /// The connection is one whose requests may change something.
+    pub(crate) local: bool,
 }
+
+/// How long a record that is being rewritten is given (contract 8: it is read again once).
+pub(crate) const TORN_NS: u64 = 50_000_000;

@@ -55,7 +55,7 @@ impl Client {
     }
 
     pub(crate) fn node(&mut self, path: &str) -> Result<Node, Refusal> {
-        let ask = Ask::Attach { uname: Box::default(), aname: Box::default() };
+        let ask = Ask::Attach { uname: Box::default(), aname: Box::default(), local: true };
         let Answer::Attached { root, .. } = self.perform(ask, Room::of_bytes(&mut []))? else { panic!() };
         self.walk(&root, path)
     }

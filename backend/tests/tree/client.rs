@@ -69,7 +69,7 @@ impl Client {
     }
 
     pub(crate) fn attach(&mut self, aname: &str) -> Result<(Qid, Node), Refusal> {
-        let ask = Ask::Attach { uname: Box::default(), aname: aname.as_bytes().into() };
+        let ask = Ask::Attach { uname: Box::default(), aname: aname.as_bytes().into(), local: true };
         match self.perform(ask, Room::of_bytes(&mut []))? {
             Answer::Attached { qid, root } => Ok((qid, root)),
             other => panic!("{other:?}"),

@@ -47,6 +47,10 @@ impl Harness for Claude {
         Ok(Resolved { session, registered: Some(record.registered) })
     }
 
+    fn resume(&self, _: &Scene<'_>, _: Process, session: &Session) -> Option<Vec<Vec<u8>>> {
+        Some(super::arguments(&["--resume", &session.id]))
+    }
+
     fn title(&self, scene: &Scene<'_>, session: &Session) -> Option<String> {
         transcript::title(scene, session.transcript.as_ref()?)
     }

@@ -51,6 +51,10 @@ impl Harness for Codex {
         Ok(Resolved { session, registered: None })
     }
 
+    fn resume(&self, _: &Scene<'_>, _: Process, session: &Session) -> Option<Vec<Vec<u8>>> {
+        Some(super::arguments(&["resume", &session.id]))
+    }
+
     fn title(&self, scene: &Scene<'_>, session: &Session) -> Option<String> {
         transcript::thread_name(scene, &session.id)
             .or_else(|| transcript::first_prompt(scene, session.transcript.as_ref()?))

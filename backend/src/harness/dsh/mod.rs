@@ -47,6 +47,12 @@ impl Harness for Dsh {
         Ok(Resolved { session, registered: None })
     }
 
+    fn resume(&self, scene: &Scene<'_>, process: Process, session: &Session) -> Option<Vec<Vec<u8>>> {
+        let cmdline = process.cmdline(scene.host)?;
+        is_terminal(&String::from_utf8_lossy(&cmdline))
+            .then(|| super::arguments(&["--profile", "tui", "--resume", &session.id]))
+    }
+
     fn title(&self, scene: &Scene<'_>, session: &Session) -> Option<String> {
         log::first_prompt(scene, session.transcript.as_ref()?)
     }
@@ -62,6 +68,20 @@ impl Harness for Dsh {
     fn subagents(&self, _: &Scene<'_>, _: &Session, _: Option<&str>) -> Result<Vec<Subagent>, Halt> {
         Ok(Vec::new())
     }
+}
+
+/// Whether the arguments of a process, each ended by NUL, say that it talks with somebody at a terminal: only that profile
+/// resumes a session so.
+fn is_terminal(cmdline: &str) -> bool {
+    let mut args = cmdline.split('\0');
+    while let Some(arg) = args.next() {
+        match arg.strip_prefix("--profile") {
+            Some("") => return args.next() == Some("tui"),
+            Some(value) if value.starts_with('=') => return value == "=tui",
+            _ => {}
+        }
+    }
+    false
 }
 
 /// The newest log of a top-level session that the process holds open.
