@@ -24,7 +24,7 @@ use crate::listen::{Accepted, Gate, Listener, Stream};
 use crate::log::Seldom;
 use crate::offload::Mailbox;
 use crate::pump::{Finished, Turn};
-use crate::server::{Conversation, Ending, Options, QUIET, Shared, log_left_behind, log_refused};
+use crate::server::{ASK_AGAIN, Conversation, Ending, Options, QUIET, Shared, log_left_behind, log_refused};
 use crate::signals::Stop;
 
 /// Serves every connection of the listeners, and those already there, until asked to stop.
@@ -133,7 +133,8 @@ impl<K: Kinds> Server<K> {
 
     /// Takes no more requests, and waits until what is in flight is answered, within bounds.
     fn drain(&self) {
-        let deadline = Instant::now() + self.shared.options.drain;
+        let since = Instant::now();
+        let mut deadline = since + self.shared.options.drain;
         let mut connections = self.registry.lock();
         for (_, stream) in &connections.streams {
             if stream.is_socket() {
@@ -142,7 +143,11 @@ impl<K: Kinds> Server<K> {
             }
         }
         while !connections.streams.is_empty() {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let now = Instant::now();
+            if deadline <= now && since + self.shared.options.finish > now && self.shared.must_finish() {
+                deadline = now + ASK_AGAIN;
+            }
+            let left = deadline.saturating_duration_since(now);
             if left.is_zero() {
                 log_left_behind(connections.streams.len());
                 return;
@@ -230,7 +235,13 @@ impl<K: Kinds> Connection<K> {
         let letters = Arc::new(Letters { finished: Mutex::default(), wake });
         let mailbox = Arc::<Letters<K>>::clone(&letters);
         Ok(Self {
-            conversation: Conversation::new(shared, entry.number, mailbox, clock::now()),
+            conversation: Conversation::new(
+                shared,
+                entry.number,
+                mailbox,
+                stream.transport(),
+                clock::now(),
+            ),
             letters,
             stream,
             scratch: Vec::new(),

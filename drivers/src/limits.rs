@@ -7,6 +7,7 @@
 //! Rust's runtime ignores SIGPIPE before `main`, so what it was before cannot be known; its `Command` gives a
 //! child the default.
 
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::io;
 
@@ -44,6 +45,14 @@ impl Inherited {
             rustix::process::setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
         }
         Ok(maximum.unwrap_or(u64::MAX))
+    }
+
+    /// The words in front of a program's own that make a child what this record says: our own `launch`, and the script if there
+    /// is anything for it to do. For a child of this process: the first word leads to the program that this is.
+    pub fn launcher(&self) -> Vec<OsString> {
+        let script = self.restoring_script();
+        let shell = script.map(|script| ["/bin/sh".into(), "-c".into(), script.into(), "sh".into()]);
+        ["/proc/self/exe".into(), "launch".into()].into_iter().chain(shell.into_iter().flatten()).collect()
     }
 
     /// A script for `sh -c SCRIPT sh PROGRAM ARGUMENT...` that becomes PROGRAM with what this record says:
@@ -120,6 +129,16 @@ mod tests {
     fn nothing_changed_needs_no_script() {
         let same = Rlimit { current: Some(64), maximum: Some(64) };
         assert_eq!(Inherited { descriptors: same, ..record(0) }.restoring_script(), None);
+    }
+
+    #[test]
+    fn a_launcher_is_ourselves_and_a_shell_where_there_is_something_to_restore() {
+        let same = Rlimit { current: Some(64), maximum: Some(64) };
+        let words = Inherited { descriptors: same, ..record(0) }.launcher();
+        assert_eq!(words, ["/proc/self/exe", "launch"]);
+        let words = record(1).launcher();
+        assert_eq!(words[2..4], ["/bin/sh", "-c"]);
+        assert_eq!((words.len(), &words[5]), (6, &OsString::from("sh")));
     }
 
     #[test]

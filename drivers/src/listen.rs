@@ -239,6 +239,16 @@ pub enum Transport {
     Inherited,
 }
 
+impl Transport {
+    /// Whether it is a way on which requests may change something: never over TCP.
+    pub fn is_local(self) -> bool {
+        match self {
+            Self::Unix { .. } | Self::Inherited => true,
+            Self::Tcp { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -12,6 +12,7 @@ use engine::port::{Ask, Backend, Effort, Job, Kinds, Now, Ticket};
 use engine::{Apart, Budget, Hangup, Limits, Session};
 use rustix::io::Errno;
 
+use crate::listen::Transport;
 use crate::log::Seldom;
 use crate::offload::{Key, Mailbox, Pool};
 use crate::pump::{self, Finished, Hand, Turn};
@@ -33,6 +34,8 @@ pub struct Options {
     pub stuck_after: Duration,
     /// How long a stop waits for what is in flight.
     pub drain: Duration,
+    /// How long a stop waits for what must not be left half done ([`Backend::must_finish`]).
+    pub finish: Duration,
 }
 
 impl Default for Options {
@@ -45,12 +48,15 @@ impl Default for Options {
             unread: Duration::from_secs(30),
             stuck_after: Duration::from_secs(5),
             drain: Duration::from_secs(2),
+            finish: Duration::from_secs(25),
         }
     }
 }
 
 /// How long a connection keeps its buffers when nothing comes.
 pub(crate) const QUIET: Duration = Duration::from_secs(1);
+/// How often a stop asks whether what must not be left half done has ended, and how long that has to be answered then.
+pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What the connections of one server share.
 pub(crate) struct Shared<K: Kinds> {
@@ -63,6 +69,11 @@ impl<K: Kinds> Shared<K> {
     pub(crate) fn new(backend: &Arc<dyn Backend<K>>, options: &Options) -> Self {
         let pool = Pool::new(Arc::clone(backend), options.stuck_after);
         Self { options: options.clone(), backend: Arc::clone(backend), pool: Arc::new(pool) }
+    }
+
+    /// Whether a job is past its point of no return.
+    pub(crate) fn must_finish(&self) -> bool {
+        self.backend.must_finish()
     }
 }
 
@@ -82,11 +93,18 @@ pub(crate) struct Conversation<K: Kinds> {
 }
 
 impl<K: Kinds> Conversation<K> {
-    /// A conversation with a peer that has not said anything yet. `number` is never used twice.
-    pub(crate) fn new(shared: &Shared<K>, number: u64, mailbox: Arc<dyn Mailbox<K>>, now: Now) -> Self {
+    /// A conversation with a peer that has not said anything yet, and that came by this way. `number` is never used twice.
+    pub(crate) fn new(
+        shared: &Shared<K>,
+        number: u64,
+        mailbox: Arc<dyn Mailbox<K>>,
+        transport: Transport,
+        now: Now,
+    ) -> Self {
         let options = &shared.options;
+        let session = Session::new(options.limits, options.budget.clone(), seed());
         Self {
-            session: Session::new(options.limits, options.budget.clone(), seed()),
+            session: if transport.is_local() { session.local() } else { session },
             backend: Arc::clone(&shared.backend),
             handed: Handed { pool: Arc::clone(&shared.pool), number, mailbox },
             epoch: 0,

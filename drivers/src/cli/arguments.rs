@@ -58,7 +58,7 @@ impl Arguments {
 
     /// Hands the flags before the verb to the verb, and finds flags that exclude each other.
     fn settle(&mut self, before: &[&str]) -> Result<(), String> {
-        let Some(verb) = &mut self.verb else { return self.serve.machine.check() };
+        let Some(verb) = &mut self.verb else { return self.serve.check() };
         let (machine, addr) = match verb {
             Verb::Serve(serve) => (&mut serve.machine, None),
             Verb::Ls(Ls { dial, .. })
@@ -67,7 +67,7 @@ impl Arguments {
             | Verb::Stat(Paths { dial, .. })
             | Verb::Read(OnePath { dial, .. })
             | Verb::Write(OnePath { dial, .. }) => (&mut dial.machine, dial.addr.as_ref()),
-            Verb::Version(_) | Verb::Help(_) | Verb::Completions { .. } => {
+            Verb::Launch { .. } | Verb::Version(_) | Verb::Help(_) | Verb::Completions { .. } => {
                 let stray = before.first().map(|flag| format!("--{flag} cannot be used with this verb"));
                 return stray.map_or(Ok(()), Err);
             }
@@ -82,7 +82,11 @@ impl Arguments {
                 OF_MACHINE.map(|flag| format!("--{flag}")).join(", ")
             ));
         }
-        machine.check()
+        machine.check()?;
+        match &self.verb {
+            Some(Verb::Serve(serve)) => serve.check(),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -121,6 +125,13 @@ pub(crate) enum Verb {
     /// The file is cut to nothing; then each write is as large as the server takes, so what fits into one goes out in one.
     /// PATH is taken to the letter, without wildcards.
     Write(OnePath),
+    /// Become a program, in a session of its own: what the server does to start one
+    #[command(hide = true)]
+    Launch {
+        /// The program and its arguments
+        #[arg(value_name = "WORD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Print the version
     Version(Version),
     /// Explain the tree, and how to reach it; or a verb
@@ -153,11 +164,28 @@ pub(crate) struct Serve {
     /// Let --tcp listen on an address that other machines reach. Whoever connects there sees everything
     #[arg(long)]
     pub(crate) allow_remote: bool,
+    /// Let clients move agents between zmx sessions, by writing a name into /active/<harness>/<pid>/zmx. Never over TCP
+    #[arg(long)]
+    pub(crate) allow_move: bool,
+    /// The zmx that agents are moved with [default: the one in PATH]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath, requires = "allow_move", value_parser = OsStringValueParser::new().try_map(parse_absolute))]
+    pub(crate) zmx: Option<PathBuf>,
     /// What carries the bytes
     #[arg(long, value_enum, default_value_t)]
     pub(crate) driver: Driver,
     #[command(flatten)]
     pub(crate) machine: Machine,
+}
+
+impl Serve {
+    /// Finds flags that exclude each other.
+    fn check(&self) -> Result<(), String> {
+        // Who has a pid there need not have it here, where it would be signalled.
+        if self.allow_move && self.machine.proc.is_some() {
+            return Err(MOVE_NEEDS_PROC.to_owned());
+        }
+        self.machine.check()
+    }
 }
 
 /// Which machine is shown.
@@ -311,8 +339,12 @@ fn parse_root(text: OsString) -> Result<(Root, PathBuf), String> {
 }
 
 fn parse_proc(text: OsString) -> Result<PathBuf, &'static str> {
+    parse_absolute(text).map_err(|_| "DIR must be absolute")
+}
+
+fn parse_absolute(text: OsString) -> Result<PathBuf, &'static str> {
     let path = PathBuf::from(text);
-    if path.is_absolute() { Ok(path) } else { Err("DIR must be absolute") }
+    if path.is_absolute() { Ok(path) } else { Err("PATH must be absolute") }
 }
 
 /// The machine that a script describes. Read at once: what is wrong with it is wrong with the command line.
@@ -345,6 +377,7 @@ fn parse_address(text: OsString) -> Result<Address, AddressError> {
 
 /// The name that is posted, and that the other verbs look for.
 pub(crate) const DEFAULT_NAME: &str = "agents";
+const MOVE_NEEDS_PROC: &str = "--allow-move cannot be used with --proc";
 /// The flags of [`Machine`].
 const OF_MACHINE: [&str; 4] = ["root", "proc", "demo", "fixture"];
 /// The longest script: one that holds a whole home would be longer.
@@ -423,6 +456,10 @@ mod tests {
             "--demo version",
             "--root claude=/a --root dsh=/a --root claude=/b",
             "--root dsh=/a ls --root dsh=/a",
+            "--allow-move --proc /p",
+            "serve --allow-move --proc /p",
+            "--proc /p serve --allow-move",
+            "--allow-move serve",
         ] {
             assert_eq!(parse(line).unwrap_err().kind(), ErrorKind::ArgumentConflict, "{line}");
         }
@@ -439,6 +476,10 @@ mod tests {
             "completions",
             "completions tcsh",
             "frobnicate",
+            "launch",
+            "--zmx /z",
+            "--allow-move --zmx z",
+            "ls --allow-move",
             "-x",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");

@@ -40,7 +40,7 @@ pub(super) fn connect(desk: &Desk, dial: &Dial) -> Result<Client, ConnectError> 
     }
     log::init(LevelFilter::WARN);
     let soft = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let (_, tree) = tree(&dial.machine, soft, Agents::for_command)?;
+    let (_, tree) = tree(&dial.machine, soft, Vec::new(), Agents::for_command)?;
     let wire = Box::new(Inproc::new(tree, Limits::DEFAULT));
     Ok(attach(wire, PATIENCE)?)
 }
@@ -52,11 +52,12 @@ pub(super) fn posted() -> Option<Address> {
 }
 
 /// The tree of a machine, made by `make`, and how its files are reached, in words. `descriptors` is how many the
-/// process may have.
+/// process may have; `launcher` is what programs are started through.
 pub(super) fn tree(
     machine: &Machine,
     descriptors: u64,
-    make: fn(Arc<dyn Host>, backend::Limits) -> Agents,
+    launcher: Vec<OsString>,
+    make: impl FnOnce(Arc<dyn Host>, backend::Limits) -> Agents,
 ) -> Result<(&'static str, Arc<dyn Backend<Tree>>), RootsError> {
     let pinned = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
     let limits = backend::Limits { pinned_descriptors: usize::try_from(pinned).unwrap_or(usize::MAX) };
@@ -66,7 +67,7 @@ pub(super) fn tree(
     }
     let roots = roots(&machine.root, |variable| std::env::var_os(variable))?;
     let proc = machine.proc.clone().unwrap_or_else(|| "/proc".into());
-    let host = Os::new(roots, proc, Resolving::Probed);
+    let host = Os::new(roots, proc, Resolving::Probed).launching_by(launcher);
     let resolving = host.resolving();
     Ok((resolving, Arc::new(make(Arc::new(host), limits))))
 }

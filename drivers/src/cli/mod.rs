@@ -12,6 +12,7 @@ mod content;
 mod desk;
 mod glob;
 mod help;
+mod launch;
 mod ls;
 mod ps;
 mod roots;
@@ -43,6 +44,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::Stat(options) => stat::run(&mut desk, &options),
         Verb::Read(options) => content::read(&mut desk, &options),
         Verb::Write(options) => content::write(&mut desk, &options),
+        Verb::Launch { words } => return launch::run(&words, &mut desk),
         Verb::Version(options) => version::run(&mut desk, &options),
         Verb::Help(options) => help::run(&mut desk, &options),
         Verb::Completions { shell } => help::completions(&mut desk, shell),

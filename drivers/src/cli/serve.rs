@@ -1,14 +1,18 @@
 //! The daemon.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
-use backend::Agents;
+use backend::host::Host;
+use backend::{Agents, Limits, Moving};
 use drivers::choose::Chosen;
 use drivers::client::Cause;
 use drivers::inherit::{self, Given, InheritError};
 use drivers::limits::Inherited;
 use drivers::listen::{ListenError, Listener, Stream};
-use drivers::log;
+use drivers::log::{self, Clean};
 use drivers::server::Options;
 use drivers::signals::{self, Stop};
 use drivers::uring::Unavailable;
@@ -26,7 +30,10 @@ pub(super) fn run(options: Serve) -> Result<(), ServeError> {
     signals::ignore_hangups(&inherited)?;
     let stop = Stop::on_signals()?;
     let descriptors = inherited.raise_descriptors()?;
-    let (resolving, tree) = tree(&options.machine, descriptors, Agents::new)?;
+    let launcher = inherited.launcher();
+    let (resolving, tree) = tree(&options.machine, descriptors, launcher, |host, limits| {
+        if options.allow_move { movable(&options, host, limits) } else { Agents::new(host, limits) }
+    })?;
     let (listeners, streams) = doors(&options)?;
     // One process for each connection, as --fd, inetd(8) and systemd's Accept=yes have it: it ends with the connection.
     let lone = listeners.is_empty() && streams.len() == 1;
@@ -36,6 +43,20 @@ pub(super) fn run(options: Serve) -> Result<(), ServeError> {
         tracing::info!("serving with the driver {driver}; {resolving}");
     }
     Ok(driver.serve(&tree, &listeners, streams, &stop, &limits)?)
+}
+
+/// The tree of agents that may be moved, and a line in the log that says so.
+fn movable(options: &Serve, host: Arc<dyn Host>, limits: Limits) -> Agents {
+    let variable = |(name, value): (OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let environment: Vec<Vec<u8>> = std::env::vars_os().map(variable).collect();
+    let zmx = options.zmx.as_ref().map(|zmx| zmx.as_os_str().as_bytes());
+    let pinned = options.machine.root.iter().map(|(root, _)| *root);
+    let moving = Moving::find(&*host, &environment, zmx, pinned);
+    match moving.zmx() {
+        Some(zmx) => tracing::info!("agents may be moved, with {}", Clean(zmx)),
+        None => tracing::warn!("agents could be moved, but no zmx was found: set PATH or use --zmx"),
+    }
+    Agents::moving(host, limits, moving)
 }
 
 /// Where clients come in: the sockets that we were started with, the post, and what the command line adds.

@@ -84,8 +84,9 @@ impl<K: Kinds> Connection<K> {
         mailbox: Arc<dyn Mailbox<K>>,
         now: Now,
     ) -> Self {
-        tracing::debug!("a connection came: {}", stream.transport());
-        if stream.transport() == Transport::Inherited {
+        let transport = stream.transport();
+        tracing::debug!("a connection came: {transport}");
+        if transport == Transport::Inherited {
             // The ring waits by itself. A descriptor that never waits would only ever tell it to try again.
             for descriptor in [stream.input(), stream.output()] {
                 let _ = rustix::io::ioctl_fionbio(descriptor, false);
@@ -96,7 +97,7 @@ impl<K: Kinds> Connection<K> {
         let input = Rc::new(input);
         Self {
             id,
-            conversation: Conversation::new(shared, id.to_bits(), mailbox, now),
+            conversation: Conversation::new(shared, id.to_bits(), mailbox, transport, now),
             life: Life::default(),
             output: output.map_or_else(|| Rc::clone(&input), Rc::new),
             input,

@@ -15,7 +15,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 
 use super::buffers::Buffers;
-use super::connection::{After, Connection, Desk, Who};
+use super::connection::{After, Connection, Desk, Who, after};
 use super::ring::{Completion, Kind, Ring, Source};
 use super::slots::{Id, Slots};
 use crate::clock;
@@ -23,7 +23,7 @@ use crate::listen::{Accepted, Gate, Listener, Stream};
 use crate::log::Seldom;
 use crate::offload::Mailbox;
 use crate::pump::Finished;
-use crate::server::{Options, Shared, log_left_behind, log_refused};
+use crate::server::{ASK_AGAIN, Options, Shared, log_left_behind, log_refused};
 use crate::signals::Stop;
 
 /// The server of one thread.
@@ -45,6 +45,8 @@ pub(super) struct Reactor<'s, K: Kinds> {
     stop: &'s Stop,
     /// When a stop no longer waits.
     drained_ns: Option<u64>,
+    /// When it does not wait any more even for what must not be left half done.
+    finished_ns: u64,
     /// When the connections' own times are to be looked at.
     sweep_ns: Option<u64>,
     refused: Seldom,
@@ -74,6 +76,7 @@ impl<'s, K: Kinds> Reactor<'s, K> {
             rested_ns: Some(0),
             stop,
             drained_ns: None,
+            finished_ns: u64::MAX,
             sweep_ns: None,
             refused: Seldom::default(),
         })
@@ -194,10 +197,15 @@ impl<'s, K: Kinds> Reactor<'s, K> {
         Some(Duration::from_nanos(next.saturating_sub(self.desk.now.mono_ns)))
     }
 
-    fn is_over(&self) -> bool {
+    fn is_over(&mut self) -> bool {
+        let now_ns = self.desk.now.mono_ns;
         match self.drained_ns {
             _ if self.connections.is_empty() => self.drained_ns.is_some() || self.listeners.is_empty(),
-            Some(at) if at <= self.desk.now.mono_ns => {
+            Some(at) if at <= now_ns && now_ns < self.finished_ns && self.shared.must_finish() => {
+                self.drained_ns = Some(after(now_ns, ASK_AGAIN));
+                false
+            }
+            Some(at) if at <= now_ns => {
                 log_left_behind(self.connections.len());
                 true
             }
@@ -207,8 +215,9 @@ impl<'s, K: Kinds> Reactor<'s, K> {
 
     /// Takes no more connections and no more requests; what is in flight is answered, within bounds.
     fn begin_stop(&mut self) {
-        let drain = u64::try_from(self.shared.options.drain.as_nanos()).unwrap_or(u64::MAX);
-        self.drained_ns = Some(self.desk.now.mono_ns.saturating_add(drain));
+        let (now_ns, options) = (self.desk.now.mono_ns, &self.shared.options);
+        self.drained_ns = Some(after(now_ns, options.drain));
+        self.finished_ns = after(now_ns, options.finish);
         let ids: Vec<Id> = self.connections.iter_mut().map(|(id, _)| id).collect();
         for id in ids {
             if let Some(connection) = self.connections.get_mut(id) {
