@@ -24,7 +24,7 @@ use crate::listen::{Accepted, Gate, Listener, Stream};
 use crate::log::Seldom;
 use crate::offload::Mailbox;
 use crate::pump::{Finished, Turn};
-use crate::server::{ASK_AGAIN, Conversation, Ending, Options, QUIET, Shared, log_left_behind, log_refused};
+use crate::server::{Conversation, Ending, Options, QUIET, Shared, Stopping, log_left_behind, log_refused};
 use crate::signals::Stop;
 
 /// Serves every connection of the listeners, and those already there, until asked to stop.
@@ -133,8 +133,7 @@ impl<K: Kinds> Server<K> {
 
     /// Takes no more requests, and waits until what is in flight is answered, within bounds.
     fn drain(&self) {
-        let since = Instant::now();
-        let mut deadline = since + self.shared.options.drain;
+        let mut stopping = Stopping::new(clock::now().mono_ns, &self.shared.options);
         let mut connections = self.registry.lock();
         for (_, stream) in &connections.streams {
             if stream.is_socket() {
@@ -143,15 +142,12 @@ impl<K: Kinds> Server<K> {
             }
         }
         while !connections.streams.is_empty() {
-            let now = Instant::now();
-            if deadline <= now && since + self.shared.options.finish > now && self.shared.must_finish() {
-                deadline = now + ASK_AGAIN;
-            }
-            let left = deadline.saturating_duration_since(now);
-            if left.is_zero() {
+            let now_ns = clock::now().mono_ns;
+            if stopping.is_over(now_ns, || self.shared.must_finish()) {
                 log_left_behind(connections.streams.len());
                 return;
             }
+            let left = Duration::from_nanos(stopping.look_ns().saturating_sub(now_ns));
             let waited = self.registry.left.wait_timeout(connections, left);
             connections = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -235,13 +231,7 @@ impl<K: Kinds> Connection<K> {
         let letters = Arc::new(Letters { finished: Mutex::default(), wake });
         let mailbox = Arc::<Letters<K>>::clone(&letters);
         Ok(Self {
-            conversation: Conversation::new(
-                shared,
-                entry.number,
-                mailbox,
-                stream.transport(),
-                clock::now(),
-            ),
+            conversation: Conversation::new(shared, entry.number, mailbox, stream.transport(), clock::now()),
             letters,
             stream,
             scratch: Vec::new(),

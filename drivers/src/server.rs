@@ -55,8 +55,10 @@ impl Default for Options {
 
 /// How long a connection keeps its buffers when nothing comes.
 pub(crate) const QUIET: Duration = Duration::from_secs(1);
-/// How often a stop asks whether what must not be left half done has ended, and how long that has to be answered then.
-pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// How often a stop asks whether what must not be left half done has ended.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// How long a client has to take the answer to that.
+const TAKE: Duration = Duration::from_secs(1);
 
 /// What the connections of one server share.
 pub(crate) struct Shared<K: Kinds> {
@@ -74,6 +76,47 @@ impl<K: Kinds> Shared<K> {
     /// Whether a job is past its point of no return.
     pub(crate) fn must_finish(&self) -> bool {
         self.backend.must_finish()
+    }
+}
+
+/// How long a stop waits for the connections there are.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Stopping {
+    /// When to look again whether to wait any longer.
+    look_ns: u64,
+    /// When nothing is waited for any more.
+    end_ns: u64,
+    /// Something that must not be left half done was not finished when it was looked at last: its answer is still to be sent.
+    owes: bool,
+}
+
+impl Stopping {
+    /// It has been asked for now.
+    pub(crate) fn new(now_ns: u64, options: &Options) -> Self {
+        let end_ns = after(now_ns, options.finish.max(options.drain));
+        Self { look_ns: after(now_ns, options.drain), end_ns, owes: false }
+    }
+
+    /// When to look again.
+    pub(crate) fn look_ns(self) -> u64 {
+        self.look_ns
+    }
+
+    /// Whether it waits no longer.
+    pub(crate) fn is_over(&mut self, now_ns: u64, must_finish: impl FnOnce() -> bool) -> bool {
+        if now_ns < self.look_ns {
+            return false;
+        }
+        if now_ns < self.end_ns && must_finish() {
+            self.owes = true;
+            self.look_ns = after(now_ns, ASK_AGAIN).min(self.end_ns);
+            return false;
+        }
+        if std::mem::take(&mut self.owes) {
+            self.look_ns = after(now_ns, TAKE);
+            return false;
+        }
+        true
     }
 }
 
@@ -252,4 +295,34 @@ pub(crate) fn after(start_ns: u64, time: Duration) -> u64 {
 /// A number that no peer can guess.
 fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_waits_for_what_must_be_finished_and_for_its_answer_and_no_longer() {
+        let s = |seconds: f64| (seconds * 1e9) as u64;
+        let options = Options::default();
+        let mut idle = Stopping::new(0, &options);
+        assert!(!idle.is_over(s(1.9), || panic!("nobody asks before it is time")));
+        assert!(idle.is_over(s(2.0), || false));
+
+        let mut busy = Stopping::new(0, &options);
+        assert!(!busy.is_over(s(2.0), || true));
+        assert_eq!(busy.look_ns(), s(2.2));
+        assert!(!busy.is_over(s(7.0), || true));
+        // It has just ended: there is time for the answer.
+        assert!(!busy.is_over(s(7.3), || false));
+        assert!(!busy.is_over(s(8.2), || false));
+        assert!(busy.is_over(s(8.3), || false));
+
+        let mut endless = Stopping::new(0, &options);
+        let mut now_ns = 0;
+        while !endless.is_over(now_ns, || true) {
+            now_ns = endless.look_ns();
+        }
+        assert_eq!(now_ns, s(26.0));
+    }
 }

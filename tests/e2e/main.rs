@@ -12,6 +12,7 @@ mod hammer;
 mod home;
 mod live;
 mod memory;
+mod moves;
 mod plan9;
 mod posting;
 mod readme;

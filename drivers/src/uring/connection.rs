@@ -5,10 +5,11 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::Buf;
 use engine::port::{Kinds, Now};
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
@@ -61,6 +62,8 @@ pub(super) struct Connection<K: Kinds> {
     /// When something came last, and when a write began last.
     heard_ns: u64,
     writing_ns: u64,
+    /// When the peer was looked at last.
+    looked_ns: u64,
     /// It has memory that it would not need if it were quiet.
     warm: bool,
     /// It is among those whose turn comes next.
@@ -105,6 +108,7 @@ impl<K: Kinds> Connection<K> {
             space: Vec::new(),
             heard_ns: now.mono_ns,
             writing_ns: 0,
+            looked_ns: now.mono_ns,
             warm: false,
             in_line: false,
         }
@@ -178,9 +182,10 @@ impl<K: Kinds> Connection<K> {
         }
     }
 
-    /// A watch has ended.
+    /// A watch has ended. The kernel ends one, asked or not, as soon as nothing more will be read (`EPOLLRDHUP`), though the
+    /// peer may still wait for answers.
     pub(super) fn has_watched(&mut self, result: Result<PollFlags, Errno>) {
-        self.life.watched(result);
+        self.life.watched(result.map(|told| told.intersects(GONE)));
     }
 
     /// A worker has finished something.
@@ -214,6 +219,16 @@ impl<K: Kinds> Connection<K> {
         {
             self.life.end(ending);
         }
+        let mut look = self.look_after(now_ns);
+        if look.is_some_and(|at| at <= now_ns) {
+            if poll(&mut [PollFd::new(&*self.input, PollFlags::empty())], Some(&Timespec::default())) == Ok(1)
+            {
+                self.life.has_gone();
+                self.life.end(Ending::Over);
+            }
+            self.looked_ns = now_ns;
+            look = self.look_after(now_ns);
+        }
         let mut quiet = self.warm.then(|| after(self.heard_ns, QUIET));
         if quiet.is_some_and(|at| at <= now_ns) {
             drop(self.conversation.session.shed());
@@ -221,12 +236,18 @@ impl<K: Kinds> Connection<K> {
             quiet = None;
         }
         let owed = owed.map(|(at, _)| at);
-        [owed, unread, quiet].into_iter().flatten().filter(|at| *at > now_ns).min()
+        [owed, unread, quiet, look].into_iter().flatten().filter(|at| *at > now_ns).min()
     }
 
     /// Whether it has to end before its turn.
     pub(super) fn is_overdue(&self) -> bool {
         self.life.is_ending()
+    }
+
+    /// When to look whether the peer is still there, if nothing else would tell.
+    fn look_after(&self, now_ns: u64) -> Option<u64> {
+        let is_needed = self.life.is_half_closed() && self.conversation.session.is_busy();
+        is_needed.then(|| after(self.looked_ns.min(now_ns), LOOK_AGAIN))
     }
 
     /// When something has to be looked after that was not to be looked after before: asked after each turn.
@@ -235,7 +256,7 @@ impl<K: Kinds> Connection<K> {
         let cools = (!self.warm).then(|| after(now_ns, QUIET));
         self.warm = true;
         let owed = self.conversation.due().map(|(at, _)| at);
-        [writes, cools, owed].into_iter().flatten().min()
+        [writes, cools, owed, self.look_after(now_ns)].into_iter().flatten().min()
     }
 
     fn wants(&self, turn: Turn) -> Wants {
@@ -324,6 +345,10 @@ impl<K: Kinds> Connection<K> {
     }
 }
 
+/// What poll(2) tells of a peer that has gone.
+const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR);
+/// How often a peer that says no more is looked at, while something is done for it.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Bytes of a connection's own buffer: 64 requests of 23 to 32 bytes, which is what a Tread, a Tclunk and most Twalks take. It
 /// is all that a quiet connection holds.
 const SPACE: usize = 2 * 1024;

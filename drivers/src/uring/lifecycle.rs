@@ -26,6 +26,9 @@ pub(super) struct Life {
     watching: bool,
     /// Nothing more will be read: the peer has finished, or we stop.
     input_over: bool,
+    /// A watch has ended because nothing more will come: another would end at once. Whether the peer is there is asked from time
+    /// to time instead.
+    half_closed: bool,
     /// Both directions are closed: nothing that is written will be read.
     gone: bool,
     hung_up: Option<Hangup>,
@@ -103,7 +106,7 @@ impl Life {
             self.reading = true;
             return Some(Step::Read);
         }
-        if deaf && wants.busy && !self.reading && !self.watching {
+        if deaf && wants.busy && !self.reading && !self.watching && !self.half_closed {
             // A read would tell that the peer is gone. Without one, those who work for it would never hear of it.
             self.watching = true;
             return Some(Step::Watch);
@@ -145,11 +148,12 @@ impl Life {
         rest.map_or(Wrote::All, Wrote::Part)
     }
 
-    /// A watch has ended: both directions are closed, or watching failed.
-    pub(super) fn watched<T>(&mut self, result: Result<T, Errno>) {
+    /// A watch has ended: both directions are closed (`true`) or the one from the peer alone, or watching failed.
+    pub(super) fn watched(&mut self, result: Result<bool, Errno>) {
         self.watching = false;
         match result {
-            Ok(_) => self.gone = true,
+            Ok(true) => self.gone = true,
+            Ok(false) => self.half_closed = true,
             Err(Errno::INTR) => {}
             Err(errno) => self.end(errno.into()),
         }
@@ -173,6 +177,16 @@ impl Life {
     /// Whether a write is in flight.
     pub(super) fn is_writing(&self) -> bool {
         self.writing
+    }
+
+    /// Whether nobody but a look at the peer would tell that it has gone.
+    pub(super) fn is_half_closed(&self) -> bool {
+        self.half_closed && !self.gone && !self.closed
+    }
+
+    /// Such a look has told so.
+    pub(super) fn has_gone(&mut self) {
+        self.gone = true;
     }
 
     /// Whether it is to end, and has not been closed yet.

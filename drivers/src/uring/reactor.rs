@@ -15,7 +15,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 
 use super::buffers::Buffers;
-use super::connection::{After, Connection, Desk, Who, after};
+use super::connection::{After, Connection, Desk, Who};
 use super::ring::{Completion, Kind, Ring, Source};
 use super::slots::{Id, Slots};
 use crate::clock;
@@ -23,7 +23,7 @@ use crate::listen::{Accepted, Gate, Listener, Stream};
 use crate::log::Seldom;
 use crate::offload::Mailbox;
 use crate::pump::Finished;
-use crate::server::{ASK_AGAIN, Options, Shared, log_left_behind, log_refused};
+use crate::server::{Options, Shared, Stopping, log_left_behind, log_refused};
 use crate::signals::Stop;
 
 /// The server of one thread.
@@ -43,10 +43,8 @@ pub(super) struct Reactor<'s, K: Kinds> {
     resting: Vec<usize>,
     rested_ns: Option<u64>,
     stop: &'s Stop,
-    /// When a stop no longer waits.
-    drained_ns: Option<u64>,
-    /// When it does not wait any more even for what must not be left half done.
-    finished_ns: u64,
+    /// There, once a stop was asked for.
+    stopping: Option<Stopping>,
     /// When the connections' own times are to be looked at.
     sweep_ns: Option<u64>,
     refused: Seldom,
@@ -75,8 +73,7 @@ impl<'s, K: Kinds> Reactor<'s, K> {
             resting: (0..listeners.len()).collect(),
             rested_ns: Some(0),
             stop,
-            drained_ns: None,
-            finished_ns: u64::MAX,
+            stopping: None,
             sweep_ns: None,
             refused: Seldom::default(),
         })
@@ -166,7 +163,7 @@ impl<'s, K: Kinds> Reactor<'s, K> {
     /// Does what is due.
     fn keep_time(&mut self) {
         let now_ns = self.desk.now.mono_ns;
-        if self.drained_ns.is_none() && self.rested_ns.is_some_and(|at| at <= now_ns) {
+        if self.stopping.is_none() && self.rested_ns.is_some_and(|at| at <= now_ns) {
             self.rested_ns = None;
             for at in mem::take(&mut self.resting) {
                 self.await_connection(at);
@@ -192,32 +189,28 @@ impl<'s, K: Kinds> Reactor<'s, K> {
 
     /// How long nothing is to be done unless something ends.
     fn timeout(&self) -> Option<Duration> {
-        let rested = self.rested_ns.filter(|_| self.drained_ns.is_none());
-        let next = sooner(sooner(self.sweep_ns, rested), self.drained_ns)?;
+        let rested = self.rested_ns.filter(|_| self.stopping.is_none());
+        let next = sooner(sooner(self.sweep_ns, rested), self.stopping.map(Stopping::look_ns))?;
         Some(Duration::from_nanos(next.saturating_sub(self.desk.now.mono_ns)))
     }
 
     fn is_over(&mut self) -> bool {
-        let now_ns = self.desk.now.mono_ns;
-        match self.drained_ns {
-            _ if self.connections.is_empty() => self.drained_ns.is_some() || self.listeners.is_empty(),
-            Some(at) if at <= now_ns && now_ns < self.finished_ns && self.shared.must_finish() => {
-                self.drained_ns = Some(after(now_ns, ASK_AGAIN));
-                false
-            }
-            Some(at) if at <= now_ns => {
-                log_left_behind(self.connections.len());
-                true
-            }
-            _ => false,
+        if self.connections.is_empty() {
+            return self.stopping.is_some() || self.listeners.is_empty();
         }
+        let shared = &self.shared;
+        let is_over =
+            |stopping: &mut Stopping| stopping.is_over(self.desk.now.mono_ns, || shared.must_finish());
+        let is_over = self.stopping.as_mut().is_some_and(is_over);
+        if is_over {
+            log_left_behind(self.connections.len());
+        }
+        is_over
     }
 
     /// Takes no more connections and no more requests; what is in flight is answered, within bounds.
     fn begin_stop(&mut self) {
-        let (now_ns, options) = (self.desk.now.mono_ns, &self.shared.options);
-        self.drained_ns = Some(after(now_ns, options.drain));
-        self.finished_ns = after(now_ns, options.finish);
+        self.stopping = Some(Stopping::new(self.desk.now.mono_ns, &self.shared.options));
         let ids: Vec<Id> = self.connections.iter_mut().map(|(id, _)| id).collect();
         for id in ids {
             if let Some(connection) = self.connections.get_mut(id) {
@@ -249,7 +242,7 @@ impl<'s, K: Kinds> Reactor<'s, K> {
     }
 
     fn accept(&mut self, at: usize, announced: Result<PollFlags, Errno>) {
-        if self.drained_ns.is_some() {
+        if self.stopping.is_some() {
             return;
         }
         let listener = &self.listeners[at];

@@ -21,7 +21,11 @@ enum Event {
     WriteShort,
     WriteFails(Errno),
     WatchEnds,
+    /// It tells that the peer says no more.
+    WatchHalf,
     WatchFails(Errno),
+    /// After that: a look tells that the peer has gone.
+    Look,
     WorkerDone,
     /// The session takes no more bytes while something is under way; or does again.
     Stall,
@@ -50,6 +54,8 @@ const EVENTS: &[Event] = &[
     Event::WriteFails(Errno::NOBUFS),
     Event::WriteFails(Errno::PIPE),
     Event::WatchEnds,
+    Event::WatchHalf,
+    Event::Look,
     Event::WatchFails(Errno::CANCELED),
     Event::WatchFails(Errno::NOBUFS),
     Event::WorkerDone,
@@ -109,11 +115,16 @@ impl Sim {
             Event::WriteFails(errno) => return self.has_written(|_| Err(errno)),
             Event::WatchEnds if self.watching => {
                 self.watching = false;
-                self.life.watched(Ok(()));
+                self.life.watched(Ok(true));
             }
+            Event::WatchHalf if self.watching => {
+                self.watching = false;
+                self.life.watched(Ok(false));
+            }
+            Event::Look if self.life.is_half_closed() => self.life.has_gone(),
             Event::WatchFails(errno) if self.watching => {
                 self.watching = false;
-                self.life.watched::<()>(Err(errno));
+                self.life.watched(Err(errno));
             }
             Event::WorkerDone if self.busy > 0 => {
                 self.busy -= 1;
@@ -175,7 +186,8 @@ impl Sim {
     fn settle(&mut self) {
         while self.turn() {}
         if self.closed.is_none() {
-            let wakes = self.reading || self.writing.is_some() || self.watching;
+            let waits = self.reading || self.writing.is_some() || self.watching;
+            let wakes = waits || self.life.is_half_closed();
             assert!(wakes, "nothing would ever wake it: {self:?}");
             assert!(!self.life.gone || !self.life.input_over, "the workers work for nobody: {self:?}");
         }
@@ -242,7 +254,13 @@ impl Sim {
 
     /// The peer goes away, and everything comes to its end, in one order or the other.
     fn run_down(mut self, forwards: bool, script: &[Event]) {
-        let mut ends = [Event::ReadEnd, Event::WatchEnds, Event::WriteFails(Errno::PIPE), Event::WorkerDone];
+        let mut ends = [
+            Event::ReadEnd,
+            Event::WatchEnds,
+            Event::Look,
+            Event::WriteFails(Errno::PIPE),
+            Event::WorkerDone,
+        ];
         if !forwards {
             ends.reverse();
         }
@@ -308,6 +326,21 @@ fn a_read_that_a_stop_cancels_leaves_the_answers_to_be_written() {
         assert_eq!(sim.closed, None, "after {event:?}");
     }
     assert!(sim.happen(Event::WriteAll));
+    assert_eq!((sim.closed, sim.written), (Some(Ending::Over), REPLY));
+}
+
+#[test]
+fn a_peer_that_says_no_more_is_answered_all_the_same() {
+    let mut sim = Sim::new();
+    for event in [Event::ReadSlow, Event::ReadEnd, Event::WatchHalf] {
+        assert!(sim.happen(event), "{event:?}");
+        assert_eq!(sim.closed, None, "after {event:?}");
+    }
+    assert!(!sim.watching, "another watch would end at once");
+    let mut left = sim.clone();
+    assert!(left.happen(Event::Look));
+    assert_eq!(left.closed, Some(Ending::Over), "there is nobody to be answered");
+    assert!(sim.happen(Event::WorkerDone) && sim.happen(Event::WriteAll));
     assert_eq!((sim.closed, sim.written), (Some(Ending::Over), REPLY));
 }
 
