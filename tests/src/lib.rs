@@ -18,6 +18,7 @@ pub mod fuzz;
 pub mod line;
 pub mod model;
 pub mod more;
+pub mod moves;
 pub mod names;
 pub mod plan;
 pub mod rig;

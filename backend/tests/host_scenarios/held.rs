@@ -107,7 +107,8 @@ fn a_corpse_takes_a_signal_and_cannot_be_held() {
         .apply(&Edit::ReusePid(Box::new(Process { start_ticks: Some(99), ..Process::new(50, "y") })))
         .unwrap();
     assert_eq!((held.has_ended(), held.signal(Signal::Kill)), (true, Err(Errno::SRCH)));
-    assert!(fixture.with(|world| world.signals().is_empty()));
+    let sent = fixture.with(|world| world.signals().iter().map(|sent| sent.signal).collect::<Vec<_>>());
+    assert_eq!(sent, [Signal::Term], "the one that its corpse took");
 }
 
 #[test]

@@ -189,8 +189,9 @@ fn a_move_is_finished_though_the_client_lived_in_what_is_moved() {
     fs::write(
         stage.path("errand"),
         format!(
-            "export ERRAND_DONE=1\n(sleep 0.5; printf night | XDG_RUNTIME_DIR={} {} write /active/claude/$$/zmx; echo \"$?\" \
+            "rm {}\n(sleep 0.5; printf night | XDG_RUNTIME_DIR={} {} write /active/claude/$$/zmx; echo \"$?\" \
              >{})&\n",
+            stage.path("errand").display(),
             stage.home.runtime().display(),
             program().display(),
             stage.path("outcome").display(),

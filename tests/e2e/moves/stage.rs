@@ -299,7 +299,7 @@ const BEFORE: &str = "echo $$ >>TOP/started\n\
     echo \"$0 $*\" >>TOP/called\n\
     [ ! -e TOP/stubborn ] || trap '' TERM\n";
 /// A reader that nobody writes to waits without a process of its own. `errand` is what a test has the agent do.
-const AFTER: &str = "[ ! -e TOP/errand ] || [ -n \"$ERRAND_DONE\" ] || . TOP/errand\n\
+const AFTER: &str = "[ ! -e TOP/errand ] || . TOP/errand\n\
     while :; do read -r never <TOP/never || :; done\n";
 
 const ZMX: &str = "#!/bin/sh\n\

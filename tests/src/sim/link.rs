@@ -30,6 +30,12 @@ impl<K: Kinds> Link<K> {
         }
     }
 
+    /// The same, for a client that came by a way on which requests may change something.
+    #[must_use]
+    pub fn local(self) -> Self {
+        Self { session: self.session.local(), ..self }
+    }
+
     /// The session, to be looked at.
     pub fn session(&self) -> &Session<K> {
         &self.session
