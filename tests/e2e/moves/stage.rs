@@ -109,7 +109,7 @@ impl Stage {
 
     fn script(&self, name: &str, text: &str) {
         let path = self.bin().join(name);
-        fs::write(&path, text.replace("TOP", &self.path("").display().to_string().trim_end_matches('/')))
+        fs::write(&path, text.replace("TOP", self.path("").display().to_string().trim_end_matches('/')))
             .expect("a file");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
     }

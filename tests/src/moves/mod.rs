@@ -172,7 +172,7 @@ impl Run {
     }
 
     /// Faults may happen, and other things, from now on.
-    fn arm(&mut self) {
+    fn arm(&self) {
         self.faulty.turn(true);
         let sockets = self.scene.sockets;
         if let Some((after, happening)) = self.scene.race {
@@ -240,7 +240,7 @@ impl Run {
     fn act(&mut self, now: Now) {
         let number = self.below(2) as usize;
         let state = self.seats[number].write.as_ref().map(|write| self.state(write.agent));
-        let state = state.map_or("no move".to_owned(), |state| format!("{state:?}"));
+        let state = state.map_or_else(|| "no move".to_owned(), |state| format!("{state:?}"));
         let seat = &mut self.seats[number];
         let what = match self.dice.lock().unwrap_or_else(PoisonError::into_inner).below(6) {
             _ if seat.is_gone => return,

@@ -88,7 +88,8 @@ impl Scene {
     pub(super) fn machine(&self) -> Fixture {
         let mut script = String::from(MACHINE);
         for (agent, more) in self.agents.iter().zip(LIVES) {
-            let [term, kill] = agent.deaths.map(|death| death.map_or("never".into(), |ns| format!("{ns}ns")));
+            let [term, kill] =
+                agent.deaths.map(|death| death.map_or_else(|| "never".to_owned(), |ns| format!("{ns}ns")));
             let Agent { pid, start, .. } = agent;
             let _ = writeln!(
                 script,
