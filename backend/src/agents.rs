@@ -173,7 +173,11 @@ impl Provinces {
                 Place::Fixed(dir) => {
                     self.place_of(self.fixtures.child(*dir, name).ok_or(Refusal::NOT_FOUND)?)
                 }
-                Place::Active(dir) => Place::Active(self.active.child(dir, name, turn)?),
+                Place::Active(dir) => {
+                    // The same, with one look at an agent.
+                    place = Place::Active(self.active.walk(dir, &mut names, turn, each)?);
+                    continue;
+                }
             };
             names.next();
             each(self.facts(&next, turn)?.qid);

@@ -14,6 +14,8 @@ mod place;
 mod scan;
 mod view;
 
+use std::iter::Peekable;
+use std::mem;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -90,26 +92,83 @@ impl Active {
         self.talks.epoch()
     }
 
-    /// The entry of a directory under a name a client spelt.
-    pub(crate) fn child(&self, of: &Place, name: &[u8], turn: Turn) -> Result<Place, Halt> {
+    /// Walks down from a directory as far as there is no `..` among the names, and no file in the way. `each` is given the
+    /// qid of every name that resolved.
+    ///
+    /// One look at an agent serves all names in its directory: they count together, if it is still there after the last.
+    pub(crate) fn walk<'n>(
+        &self,
+        from: &Place,
+        names: &mut Peekable<impl Iterator<Item = &'n [u8]>>,
+        turn: Turn,
+        each: &mut dyn FnMut(Qid),
+    ) -> Result<Place, Halt> {
+        let mut at = from.clone();
+        let mut next = |at: &Place| names.next_if(|name| *name != b".." && at.is_dir());
+        let mut entered = false;
+        while at.agent().is_none() {
+            let Some(name) = next(&at) else { return Ok(at) };
+            at = self.child_above(&at, name, turn)?;
+            entered = at.agent().is_some();
+            if !entered {
+                each(self.facts(&at, turn)?.qid);
+            }
+        }
+        let Some(agent) = at.agent().cloned() else { return Ok(at) };
+        let mut qids = Vec::new();
+        let refused = self.view(&agent, turn, |view| {
+            let mut step = |at: &mut Place| -> Result<bool, Halt> {
+                if !mem::take(&mut entered) {
+                    let Some(name) = next(at) else { return Ok(false) };
+                    *at = self.child_within(view, at, name, turn)?;
+                }
+                qids.push(self.facts_in(view, at, turn)?.qid);
+                Ok(true)
+            };
+            loop {
+                match step(&mut at) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(None),
+                    // What came before it counts, if the agent does.
+                    Err(Halt::Refused(refusal)) => return Ok(Some(refusal)),
+                    Err(halt) => return Err(halt),
+                }
+            }
+        })?;
+        qids.into_iter().for_each(each);
+        refused.map_or(Ok(at), |refusal| Err(refusal.into()))
+    }
+
+    /// The entry of `/active` or of a harness under a name a client spelt.
+    fn child_above(&self, of: &Place, name: &[u8], turn: Turn) -> Result<Place, Halt> {
         let name = str::from_utf8(name).map_err(|_| Refusal::NOT_FOUND)?;
         let found = match of {
-            Place::Top => HARNESSES.into_iter().map(Place::Harness).find(|child| child.name() == name),
             Place::Harness(root) => {
                 let pid = process::decimal(name).ok_or(Refusal::NOT_FOUND)?;
                 self.agent(*root, pid, turn)?.map(Place::Agent)
             }
+            _ => HARNESSES.into_iter().map(Place::Harness).find(|child| child.name() == name),
+        };
+        Ok(found.ok_or(Refusal::NOT_FOUND)?)
+    }
+
+    /// The entry of a directory of an agent's under a name a client spelt.
+    fn child_within(&self, view: &View<'_>, of: &Place, name: &[u8], turn: Turn) -> Result<Place, Halt> {
+        let name = str::from_utf8(name).map_err(|_| Refusal::NOT_FOUND)?;
+        let found = match of {
             Place::Agent(agent) => agent.children().into_iter().find(|child| child.name() == name),
-            Place::Subagents(agent) => self.subagents(agent, Some(name), turn)?.pop(),
-            Place::Chat(agent) => self.view(agent, turn, |view| {
+            Place::Subagents(agent) => subagents_in(view, agent, Some(name))?.pop(),
+            Place::Chat(agent) => {
                 let id = self.in_chat(view, agent, turn, |index| index.find(name.as_bytes()))?;
-                Ok(id.map(|id| {
+                id.map(|id| {
                     let (of, name) = (Arc::clone(agent), name.into());
                     Place::Message(Arc::new(place::Message { of, id, name }))
-                }))
-            })?,
+                })
+            }
             Place::Subagent(_) => files_of(of).into_iter().find(|child| child.name() == name),
-            Place::Field(..)
+            Place::Top
+            | Place::Harness(_)
+            | Place::Field(..)
             | Place::Transcript(_)
             | Place::Message(_)
             | Place::SubagentModel(_)
@@ -197,7 +256,7 @@ impl Active {
                 agents.into()
             }
             Place::Agent(agent) => agent.children().into(),
-            Place::Subagents(agent) => self.subagents(agent, None, turn)?.into(),
+            Place::Subagents(agent) => self.view(agent, turn, |view| subagents_in(view, agent, None))?.into(),
             Place::Subagent(_) => files_of(at).into(),
             Place::Field(..)
             | Place::Transcript(_)
@@ -403,16 +462,6 @@ impl Active {
         }
     }
 
-    /// The subagents of an agent, or the one of a name.
-    fn subagents(&self, agent: &Arc<Agent>, only: Option<&str>, turn: Turn) -> Result<Vec<Place>, Halt> {
-        let found = self.view(agent, turn, |view| view.subagents(only))?;
-        let place = |subagent: harness::Subagent| {
-            let (name, transcript) = (subagent.name.into(), subagent.transcript);
-            Place::Subagent(Arc::new(Subagent { of: Arc::clone(agent), name, transcript }))
-        };
-        Ok(found.into_iter().map(place).collect())
-    }
-
     fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -436,6 +485,15 @@ fn text_in(view: &View<'_>, of: &Place) -> Result<Value, Halt> {
         Place::SubagentModel(subagent) => view.model_of(&subagent.transcript),
         _ => Err(Refusal::BAD_FID_USE.into()),
     }
+}
+
+/// The subagents of an agent's session, or the one of a name.
+fn subagents_in(view: &View<'_>, agent: &Arc<Agent>, only: Option<&str>) -> Result<Vec<Place>, Halt> {
+    let place = |subagent: harness::Subagent| {
+        let (name, transcript) = (subagent.name.into(), subagent.transcript);
+        Place::Subagent(Arc::new(Subagent { of: Arc::clone(agent), name, transcript }))
+    };
+    Ok(view.subagents(only)?.into_iter().map(place).collect())
 }
 
 /// The files of a subagent, sorted by name.
