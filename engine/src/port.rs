@@ -174,22 +174,42 @@ pub struct Change {
     pub other: bool,
 }
 
-/// The names of a walk: owned, so that the ask may go to another thread.
+/// The names of a walk: owned, so that the ask may go to another thread. Usual ones take no allocation.
 #[derive(Clone, Debug)]
 pub struct Path {
     count: u16,
-    wire: Box<[u8]>,
+    wire: Wire,
+}
+
+/// Names as they travelled.
+#[derive(Clone, Debug)]
+enum Wire {
+    Short { len: u8, bytes: [u8; SHORT_PATH] },
+    Long(Box<[u8]>),
 }
 
 impl Path {
     /// Keeps a copy of a message's names.
     pub fn copy(names: proto::Names<'_>) -> Self {
-        Self { count: names.count(), wire: names.wire().into() }
+        let wire = names.wire();
+        let mut bytes = [0; SHORT_PATH];
+        let wire = match (bytes.get_mut(..wire.len()), u8::try_from(wire.len())) {
+            (Some(place), Ok(len)) => {
+                place.copy_from_slice(wire);
+                Wire::Short { len, bytes }
+            }
+            _ => Wire::Long(wire.into()),
+        };
+        Self { count: names.count(), wire }
     }
 
     /// The names, in order. They are a client's bytes: nothing has been checked but their lengths.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        proto::Names::new(self.count, &self.wire).into_iter().flatten()
+        let wire = match &self.wire {
+            Wire::Short { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Wire::Long(wire) => wire,
+        };
+        proto::Names::new(self.count, wire).into_iter().flatten()
     }
 
     /// How many there are: 1 to 16.
@@ -198,6 +218,10 @@ impl Path {
         usize::from(self.count)
     }
 }
+
+/// Bytes of names that are kept in place: a directory of sessions and a file in it, more than once. The qids of the answer
+/// take more.
+const SHORT_PATH: usize = 126;
 
 /// At most 16 qids, in place, as they will travel.
 #[derive(Clone, Debug)]

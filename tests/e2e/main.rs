@@ -6,6 +6,7 @@
 use std::io::Write;
 
 mod binary;
+mod calls;
 mod daemon;
 mod files;
 mod hammer;
