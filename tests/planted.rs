@@ -58,7 +58,7 @@ fn every_planted_bug_is_found_by_a_corpus() {
         let who = match bug {
             Bug::NameCut | Bug::LockWaits => "host_text",
             Bug::LineTorn | Bug::PairSplit => "transcript",
-            Bug::FidLeaked | Bug::BudgetLeaked | Bug::FlushEarly => "session",
+            Bug::FidLeaked | Bug::BudgetLeaked | Bug::FlushEarly | Bug::FlushOrder => "session",
             _ => "world",
         };
         if !found.contains(&who) {
