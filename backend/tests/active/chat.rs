@@ -136,6 +136,26 @@ fn a_long_transcript_takes_steps_and_lists_whole() {
 }
 
 #[test]
+fn a_limit_that_is_met_says_so_and_leaves_the_transcript() {
+    let tools: String =
+        (0..=65_535).map(|at| assistant(&format!(r#"{{"type":"tool_use","name":"t{at}"}}"#))).collect();
+    let blocks = assistant(&"1,".repeat(1_500_000)[..3_000_000 - 1]);
+    for (transcript, refusal) in [(tools, Refusal::CHAT_TOO_MANY_TOOLS), (blocks, Refusal::CHAT_TOO_LARGE)] {
+        let (world, mut client) = claude(&(user("before") + &transcript));
+        assert_eq!(client.list(CHAT).unwrap_err(), refusal);
+        let chat = client.node(CHAT).unwrap();
+        assert_eq!(client.walk(&chat, "00000000-user").unwrap_err(), refusal);
+        assert!(client.ls("active/claude/50").contains(&"chat".into()));
+        let length = client.stat("active/claude/50/transcript").unwrap().length;
+        assert_eq!(length as usize, user("before").len() + transcript.len());
+        world.append(&script(), &user("after"));
+        assert_eq!(client.list(CHAT).unwrap_err(), refusal);
+        world.write(&script(), &user("anew"));
+        assert_eq!(client.ls(CHAT), ["00000000-user"]);
+    }
+}
+
+#[test]
 fn there_is_no_chat_where_there_is_nothing_to_tell() {
     let world = World::new();
     world.run(&Proc::new(50, "claude"));

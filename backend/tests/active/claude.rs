@@ -440,6 +440,38 @@ fn subagents_are_named_by_type_and_id() {
 }
 
 #[test]
+fn a_field_is_as_old_as_what_it_was_read_from() {
+    on_both(|| {
+        let world = world_with(&[50]);
+        register(&world, 50, S1, "");
+        world.write(&transcript(S1), &(prompt("x") + &reply("m")));
+        world.age("claude/sessions/50.json", 500);
+        world.age(&transcript(S1), 300);
+        let mut client = world.client();
+        let started = (world.boot_s() + 50) as u32;
+        let written = client.stat("active/claude/50/transcript").unwrap().mtime;
+        let registered = written - 200;
+        for (field, mtime) in [
+            ("status", registered),
+            ("name", registered),
+            ("session", registered),
+            ("via", registered),
+            ("title", written),
+            ("model", written),
+            ("chat", written),
+            ("pid", started),
+            ("started", started),
+            ("cwd", started),
+            ("agents", started),
+        ] {
+            let record = client.stat(&format!("active/claude/50/{field}")).unwrap();
+            // The two files were aged one after the other.
+            assert!(record.mtime.abs_diff(mtime) <= 1, "{field}: {} {mtime}", record.mtime);
+        }
+    });
+}
+
+#[test]
 fn change_is_seen_by_the_next_request() {
     on_both(|| {
         let world = world_with(&[50]);

@@ -9,6 +9,7 @@ mod client;
 mod codex;
 mod dsh;
 mod hermes;
+mod impostors;
 mod omp;
 mod process;
 mod races;

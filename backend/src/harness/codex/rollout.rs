@@ -4,7 +4,7 @@
 //! day is the local one of its beginning, whatever is appended later, while an id that tells a time tells UTC.
 
 use super::super::{Scene, is_uuid, path};
-use crate::name::Rel;
+use crate::name::{Name, Rel};
 
 /// A rollout by name.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -63,12 +63,14 @@ pub(super) struct Stored {
 pub(super) fn stored(scene: &Scene<'_>, id: &str) -> Option<Stored> {
     let in_dir = |names: &[&str]| {
         let dir = path(names)?;
-        let found =
+        let mut found =
             scene.names(&dir, &|name| rollout_id(name.strip_suffix(COMPRESSED).unwrap_or(name)) == Some(id));
-        let plain = found.iter().find(|name| !name.ends_with(COMPRESSED));
-        let name = plain.or_else(|| found.first())?;
-        let names: Vec<&str> = names.iter().copied().chain([name.as_str()]).collect();
-        Some(Stored { rel: path(&names)?, is_compressed: name.ends_with(COMPRESSED) })
+        found.sort_unstable_by_key(|name| name.ends_with(COMPRESSED));
+        let stored = |name: &String| {
+            let is_compressed = name.ends_with(COMPRESSED);
+            Some(Stored { rel: dir.join(Name::of_harness(name)?), is_compressed })
+        };
+        found.iter().filter_map(stored).find(|stored| scene.file(&stored.rel).is_some())
     };
     let of_day = |[y, m, d]: &Day| in_dir(&[SESSIONS, y, m, d]);
     let of_archived_day = |[y, m, d]: &Day| in_dir(&[ARCHIVED, y, m, d]);
