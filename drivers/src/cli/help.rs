@@ -78,6 +78,7 @@ Serve:
     9agents                                     posted as above, until stopped
     9agents --tcp 127.0.0.1:5640                on TCP as well, for this user alone
     9agents --unix /tmp/agents --no-post        on that socket alone
+    9agents --allow-move                        so that writing a name into an agent's `zmx` moves it there
 
 Mount, or read with other clients, while it serves:
     sudo mount -t 9p -o trans=unix,version=9p2000.L $XDG_RUNTIME_DIR/9p/agents /mnt

@@ -13,7 +13,7 @@ use engine::port::Backend;
 
 use crate::disk::Disk;
 use crate::line::Line;
-use crate::rig::{Need, Rig, Wire, World};
+use crate::rig::{Rig, Wire, World};
 use crate::rigs::child::Child;
 use crate::rigs::driver::Driver;
 use crate::rigs::tree::{PINNED, tree};
@@ -27,10 +27,6 @@ pub struct Blocking;
 impl Rig for Blocking {
     fn name(&self) -> &'static str {
         "blocking"
-    }
-
-    fn declines(&self) -> &'static [(Need, &'static str)] {
-        &[(Need::Control, "no file is writable without an agent that may be moved")]
     }
 
     fn start(&self, spec: &WorldSpec) -> Box<dyn World> {
@@ -75,6 +71,10 @@ impl World for Served {
 
     fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    fn control(&self) -> &'static str {
+        self.disk.add_agent()
     }
 
     fn fids(&self) -> usize {

@@ -7,13 +7,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use backend::host::fixture::{self, Fixture};
+use backend::host::fixture::{self, Fixture, Process};
 use backend::host::{Host, fixture::Edit as Happening};
 use backend::name::Root;
-use backend::{Agents, Limits as Machine, Tree};
+use backend::{Agents, Limits as Machine, Moving, Tree};
 use engine::port::Backend;
 use engine::{Budget, Limits};
 
+use crate::disk::AGENT;
 use crate::rig::{Need, Received, Rig, Wire, World};
 use crate::sim::link::{Link, When};
 use crate::slow::{Gate, Slow, Slowed};
@@ -30,7 +31,6 @@ impl Rig for Simulation {
 
     fn declines(&self) -> &'static [(Need, &'static str)] {
         &[
-            (Need::Control, "no file is writable without an agent that may be moved"),
             (Need::Stream, "there is no stream: bytes are handed over by a call"),
             (Need::Process, "there is no server process: the tree is served in the test"),
             (Need::Sparse, "a file in memory takes all the space that it has"),
@@ -40,7 +40,9 @@ impl Rig for Simulation {
     fn start(&self, spec: &WorldSpec) -> Box<dyn World> {
         let machine = machine(spec);
         let gate = Gate::default();
-        let tree = Agents::new(Arc::new(machine.clone()), Machine { pinned_descriptors: PINNED });
+        let host: Arc<dyn Host> = Arc::new(machine.clone());
+        let moving = Moving::find(&*host, &[], None, []);
+        let tree = Agents::moving(host, Machine { pinned_descriptors: PINNED }, moving);
         let backend = Arc::new(Slow::new(Arc::new(tree) as Arc<dyn Backend<Tree>>, gate.clone()));
         Box::new(Served { machine, gate, backend, budget: Budget::default() })
     }
@@ -72,7 +74,7 @@ struct Served {
 
 impl World for Served {
     fn connect(&self) -> Box<dyn Wire> {
-        let link = Link::new(Arc::clone(&self.backend), Limits::DEFAULT, self.budget.clone(), 1);
+        let link = Link::new(Arc::clone(&self.backend), Limits::DEFAULT, self.budget.clone(), 1).local();
         Box::new(Queue { machine: self.machine.clone(), unread: Vec::new(), link: Mutex::new(link) })
     }
 
@@ -82,6 +84,12 @@ impl World for Served {
 
     fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    fn control(&self) -> &'static str {
+        // Once is enough.
+        let _ = self.machine.apply(&Happening::Start(Box::new(Process::new(10, "claude"))));
+        AGENT
     }
 
     fn fids(&self) -> usize {

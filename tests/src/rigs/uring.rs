@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use drivers::server::Options;
 use drivers::uring;
 
-use crate::rig::{Need, Rig, World};
+use crate::rig::{Rig, World};
 use crate::rigs::blocking;
 use crate::rigs::driver::Driver;
 use crate::world::WorldSpec;
@@ -17,10 +17,6 @@ pub struct Uring;
 impl Rig for Uring {
     fn name(&self) -> &'static str {
         Driver::Uring.name()
-    }
-
-    fn declines(&self) -> &'static [(Need, &'static str)] {
-        &[(Need::Control, "no file is writable without an agent that may be moved")]
     }
 
     fn absent(&self) -> Option<&'static str> {
