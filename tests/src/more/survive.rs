@@ -6,6 +6,7 @@ use proto::Tmessage;
 
 use crate::check::{BULK, Client, Event, PATIENCE, ROOT};
 use crate::rig::{Need, Received};
+use crate::slow::LATE_READ;
 use crate::suite::{Arena, Case, Stage};
 use crate::world::{WorldSpec, mix};
 
@@ -15,6 +16,12 @@ pub(super) const CASES: &[Case] = &[
     Case::new("survive.stalled", "peers that stop in the middle of a frame hold nobody up", stalled),
     Case::new("survive.half", "a peer that closes its direction gets its answers", half_closed)
         .needs(&[Need::Stream]),
+    Case::new(
+        "survive.half-waiting",
+        "a peer that closes its direction is answered what waits, until it goes",
+        half_closed_while_waiting,
+    )
+    .needs(&[Need::Stream, Need::Waiting]),
     Case::new(
         "survive.unread",
         "a peer that reads no replies is read no longer, and holds nobody up",
@@ -103,6 +110,38 @@ fn half_closed(stage: &Stage<'_>) {
     }
     client.expect_closed();
     expect_served(&arena);
+}
+
+fn half_closed_while_waiting(stage: &Stage<'_>) {
+    let arena = stage.start(&world().file(format!("hermes/{LATE_READ}"), "late"));
+    let waiting = || {
+        let mut client = arena.client();
+        let fid = client.open_path(format!("hermes/{LATE_READ}"));
+        let before = arena.gate().held();
+        let tag = client.fresh_tag();
+        client.send(tag, &Tmessage::Read { fid, offset: 0, count: 100 });
+        await_held(&arena, before + 1);
+        client.wire().half_close();
+        client.expect_quiet();
+        client
+    };
+    let (mut stays, goes) = (waiting(), waiting());
+    drop(goes);
+    await_held(&arena, 1);
+    arena.gate().open();
+    assert_eq!(stays.receive().data(), b"late");
+    stays.expect_closed();
+    expect_served(&arena);
+}
+
+/// Waits until so many requests wait, and no more.
+#[track_caller]
+fn await_held(arena: &Arena, count: usize) {
+    let start = Instant::now();
+    while arena.gate().held() != count {
+        assert!(start.elapsed() < PATIENCE, "{} requests wait, and not {count}", arena.gate().held());
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn unread(stage: &Stage<'_>) {
