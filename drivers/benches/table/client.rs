@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use proto::frame::{self, Next};
 use proto::message::{RERROR, RLERROR};
 use proto::{Dialect, NOFID, NOTAG, Names, Tmessage};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// A connection that has attached.
 pub(crate) struct Client {
@@ -105,6 +105,12 @@ impl Client {
     /// Sends requests.
     pub(crate) fn send(&mut self, frames: &[u8]) {
         self.stream.write_all(frames).expect("a server that reads");
+    }
+
+    /// Whether nothing has come yet.
+    pub(crate) fn waits(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&self.stream, PollFlags::IN)], Some(&now)) == Ok(0)
     }
 
     /// Takes the next reply.

@@ -77,10 +77,23 @@ impl Machine {
 
     /// Starts the daemon, on some processors.
     pub(crate) fn serve(&self, driver: &str, processors: &[usize]) -> Server {
+        self.serve_as(&mut self.command(&["--driver", driver]), processors)
+    }
+
+    /// Starts one that may move agents, to a zmx that never has the session that is asked for.
+    pub(crate) fn serve_moving(&self, processors: &[usize]) -> Server {
+        let bin = self.path("bin");
+        fs::create_dir_all(&bin).expect("a directory");
+        fs::copy("/bin/true", bin.join("zmx")).expect("a program");
+        let mut command = self.command(&["--allow-move"]);
+        self.serve_as(command.env("PATH", format!("{}:/usr/bin:/bin", bin.display())), processors)
+    }
+
+    fn serve_as(&self, command: &mut Command, processors: &[usize]) -> Server {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
         let name = format!("bench-{}", SERIAL.fetch_add(1, Ordering::Relaxed));
-        let mut command = self.command(&["--driver", driver, "--name", &name]);
-        Server::start(&mut command, self.top.join("run/9p").join(name), processors)
+        let socket = self.top.join("run/9p").join(&name);
+        Server::start(command.args(["--name", &name]), socket, processors)
     }
 
     /// Starts the responder, on one processor.

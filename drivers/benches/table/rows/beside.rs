@@ -3,14 +3,52 @@
 use std::thread;
 use std::time::Instant;
 
+use proto::{OTRUNC, OWRITE, Tmessage};
+
 use crate::Scale;
 use crate::client::{Client, FILE, Reads};
 use crate::figures::{CLIENT, SERVER};
 use crate::machine::Machine;
 use crate::table::{Row, Table, Target};
 
-/// Beside the first index of a long transcript.
+/// Beside a move, and beside the first index of a long transcript.
 pub(crate) fn measure(machine: &Machine, scale: Scale, table: &mut Table) {
+    beside_move(machine, scale, table);
+    beside_index(machine, scale, table);
+}
+
+/// A move whose agent has gone and whose session does not come: it waits, as moves do most of the time.
+fn beside_move(machine: &Machine, scale: Scale, table: &mut Table) {
+    let path = machine.file("small", 64 << 10);
+    let (mut alone, mut beside) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..scale.turns {
+        let agent = machine.claude(100_000);
+        let server = machine.serve_moving(&[SERVER, CLIENT]);
+        let mut client = server.client(8192 + 24);
+        client.open(FILE, &path);
+        let mut reads = Reads::new(&client, 8192, 64 << 10);
+        alone = alone.min(p99(&mut client, &mut reads, &mut some(READS)));
+        let mut other = server.client(8192);
+        let walk = other.walk_frame(1, FILE, &format!("{}/zmx", agent.place));
+        let open = other.frame(1, &Tmessage::Open { fid: FILE, mode: OWRITE | OTRUNC });
+        for frame in [walk, open] {
+            other.send(&frame);
+            other.answer(&frame);
+        }
+        let write = other.frame(1, &Tmessage::Write { fid: FILE, offset: 0, data: b"night" });
+        other.send(&write);
+        let latency = p99(&mut client, &mut reads, &mut some(READS));
+        if !other.waits() {
+            table.skip("p99 of a Tread beside a move", "the move did not last");
+            return;
+        }
+        beside = beside.min(latency);
+    }
+    let name = "p99 of a Tread beside a move";
+    table.add(Row::beside(name, (beside * 1e6, "us"), ("alone", alone * 1e6), Target::Most(3.0)));
+}
+
+fn beside_index(machine: &Machine, scale: Scale, table: &mut Table) {
     let megabytes = scale.of(228);
     let agent = machine.codex(megabytes * 1_000_000);
     let path = machine.file("small", 64 << 10);
@@ -20,12 +58,7 @@ pub(crate) fn measure(machine: &Machine, scale: Scale, table: &mut Table) {
         let mut client = server.client(8192 + 24);
         client.open(FILE, &path);
         let mut reads = Reads::new(&client, 8192, 64 << 10);
-        let mut times = 0;
-        let mut few = || {
-            times += 1;
-            times < 5000
-        };
-        alone = alone.min(p99(&mut client, &mut reads, &mut few));
+        alone = alone.min(p99(&mut client, &mut reads, &mut some(READS)));
         let chat = format!("{}/chat/00000000-user", agent.place);
         let mut other = server.client(8192);
         let index = thread::spawn(move || other.open(FILE, &chat));
@@ -34,6 +67,15 @@ pub(crate) fn measure(machine: &Machine, scale: Scale, table: &mut Table) {
     }
     let name = format!("p99 of a Tread beside a first index of {megabytes} MB");
     table.add(Row::beside(name, (beside * 1e6, "us"), ("alone", alone * 1e6), Target::Most(3.0)));
+}
+
+/// So many times.
+fn some(times: u32) -> impl FnMut() -> bool {
+    let mut left = times;
+    move || {
+        left = left.saturating_sub(1);
+        left > 0
+    }
 }
 
 /// How long the slowest hundredth of reads take at least, in seconds, for as long as there are to be more.
@@ -48,3 +90,5 @@ fn p99(client: &mut Client, reads: &mut Reads, more: &mut dyn FnMut() -> bool) -
     times.sort_unstable();
     times.get(times.len() * 99 / 100).map_or(0.0, |time| time.as_secs_f64())
 }
+
+const READS: u32 = 5000;
