@@ -99,6 +99,36 @@ fn a_message_more_costs_the_same_however_many_there_are() {
     assert_eq!((few.allocations, many.allocations), (APPEND_ALLOCATIONS, APPEND_ALLOCATIONS));
 }
 
+/// The last read of a long message is short, and the one after it gets nothing: neither begins at the front again.
+#[test]
+fn the_end_of_a_long_message_is_read_where_it_is() {
+    let of = |lines: usize| {
+        let home = Home::new();
+        let rollout = home.codex_with(1);
+        let text = r#"a \"quoted\" word\n"#.repeat(lines);
+        let line = SAID.replace("more", &text);
+        fs::write(&rollout.0, fs::read_to_string(&rollout.0).unwrap() + &line).unwrap();
+        let traced = Arc::new(Traced::new(Arc::new(home.host())));
+        let place = format!("active/codex/{PID}/chat/00000001-user");
+        let mut client = Client::over(Arc::clone(&traced) as Arc<dyn Host>, &[&place]);
+        client.call(&Tmessage::Open { fid: 1, mode: 0 });
+        let length = 16 * lines as u64;
+        let mut offset = 0;
+        while offset + 8192 < length {
+            offset += client.read_of(1, offset, 8192);
+        }
+        let before = traced.calls();
+        while let bytes @ 1.. = client.read_of(1, offset, 8192) {
+            offset += bytes;
+        }
+        assert_eq!(offset, length);
+        traced.calls() - before
+    };
+    let (short, long) = (of(2000), of(400_000));
+    println!("the end of a message: {short} calls, {long} of a long one");
+    assert_eq!(short, long);
+}
+
 /// A scan of processes that were seen before: one small file of each.
 #[test]
 fn a_scan_reads_one_file_of_each_process() {
@@ -268,7 +298,11 @@ impl Client {
 
     /// Reads from an offset. Says how many bytes came.
     fn read(&mut self, fid: u32, offset: u64) -> u64 {
-        self.call(&Tmessage::Read { fid, offset, count: 32 << 10 });
+        self.read_of(fid, offset, 32 << 10)
+    }
+
+    fn read_of(&mut self, fid: u32, offset: u64, count: u32) -> u64 {
+        self.call(&Tmessage::Read { fid, offset, count });
         self.replies.len() as u64 - 11
     }
 

@@ -116,7 +116,7 @@ impl Talks {
         turn: Turn,
     ) -> Result<(Qid, Message), Halt> {
         let message = Message { script, id, name: name.into(), state: Mutex::new(None) };
-        let state = self.checked(&message, None, turn)?;
+        let (state, _) = self.checked(&message, None, turn)?;
         let qid = Qid { kind: QTFILE, version: state.reader.version(), path };
         message.put(state);
         Ok((qid, message))
@@ -137,7 +137,7 @@ impl Talks {
         let mut is_checked = kept.as_ref().is_none_or(|state| state.fresh_until_ns <= turn.now.mono_ns);
         let mut state = match kept {
             Some(state) if !is_checked => state,
-            kept => self.checked(message, kept, turn)?,
+            kept => self.checked(message, kept, turn)?.0,
         };
         loop {
             let held = match state.source.take() {
@@ -151,10 +151,16 @@ impl Talks {
                     message.put(state);
                     return Ok(got);
                 }
-                // It may be short because the file is another one by now.
-                Ok(Read::Done(_)) => {
+                // It may be short because the file is another one by now. If it is not, what was read stands: to read it
+                // again would mean to begin at the front.
+                Ok(Read::Done(got)) => {
                     is_checked = true;
-                    state = self.checked(message, Some(state), turn)?;
+                    let (now, is_same) = self.checked(message, Some(state), turn)?;
+                    if is_same {
+                        message.put(now);
+                        return Ok(got);
+                    }
+                    state = now;
                 }
                 Ok(Read::Again) | Err(Errno::AGAIN) => {
                     message.put(state);
@@ -165,25 +171,30 @@ impl Talks {
         }
     }
 
-    /// What there is to read by, now: `kept`, if the message is still the one it was.
-    fn checked(&self, message: &Message, kept: Option<State>, turn: Turn) -> Result<State, Halt> {
+    /// What there is to read by, now: `kept`, if the message is still the one it was, and whether it is. Where that cannot be
+    /// told yet, what was kept is there for the next try.
+    fn checked(&self, message: &Message, kept: Option<State>, turn: Turn) -> Result<(State, bool), Halt> {
         let script = &message.script;
         let meta = self.host.stat(script.root, &script.rel, Effort::Full).map_err(gone)?;
         if meta.kind != Kind::File {
             return Err(Refusal::NOT_FOUND.into());
         }
         let file = qid::path(&meta);
-        let fresh_until_ns = turn.now.mono_ns.saturating_add(FRESH_NS);
-        self.look(script, &meta, turn, |index| {
+        let version = kept.as_ref().filter(|state| state.file == file).map(|state| state.reader.version());
+        let looked = self.look(script, &meta, turn, |index| {
             let entry = index.entry(message.id).filter(|entry| entry.name() == *message.name);
-            let entry = entry.ok_or(Refusal::NOT_FOUND)?;
-            match kept {
-                Some(state) if state.file == file && state.reader.version() == entry.version() => {
-                    Ok(State { fresh_until_ns, ..state })
-                }
-                _ => Ok(State { reader: Reader::new(&entry), file, source: None, fresh_until_ns }),
+            entry.map(|entry| (version != Some(entry.version())).then(|| Reader::new(&entry)))
+        });
+        let fresh_until_ns = turn.now.mono_ns.saturating_add(FRESH_NS);
+        match (looked, kept) {
+            (Ok(Some(None)), Some(state)) => Ok((State { fresh_until_ns, ..state }, true)),
+            (Ok(Some(Some(reader))), _) => Ok((State { reader, file, source: None, fresh_until_ns }, false)),
+            (Ok(_), _) => Err(Refusal::NOT_FOUND.into()),
+            (Err(halt), kept) => {
+                kept.into_iter().for_each(|state| message.put(state));
+                Err(halt)
             }
-        })?
+        }
     }
 
     /// Opens the files that a message is in.
