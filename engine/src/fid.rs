@@ -270,3 +270,32 @@ fn hash(seed: u64, number: u32) -> u64 {
 const MAX_ENDS: usize = 1024;
 /// A table for so many fids is not worth trimming.
 const MIN_TRIMMED: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::{Cursor, MAX_ENDS};
+
+    #[test]
+    fn the_last_ends_of_reads_are_kept() {
+        let mut cursor = Cursor::default();
+        cursor.rewind();
+        let numbers = 1..=MAX_ENDS as u32 + 5;
+        for number in numbers.clone() {
+            cursor.ended(u64::from(number) * 100, number);
+        }
+        for number in numbers {
+            let kept = (number > 5).then_some(number);
+            assert_eq!(cursor.index(u64::from(number) * 100), kept, "{number}");
+        }
+        // One between others takes the place of the earliest; one that is there is told anew.
+        cursor.ended(750, 70);
+        cursor.ended(800, 80);
+        let told = [600, 700, 750, 800, 900].map(|offset| cursor.index(offset));
+        assert_eq!(told, [None, Some(7), Some(70), Some(80), Some(9)]);
+        // One before all of them, too.
+        cursor.ended(1, 1);
+        assert_eq!([1, 700, 750].map(|offset| cursor.index(offset)), [Some(1), None, Some(70)]);
+        cursor.rewind();
+        assert_eq!(cursor.index(750), None);
+    }
+}

@@ -232,3 +232,30 @@ fn what_would_change_the_tree_is_not_permitted() {
     let create = Tmessage::Create { fid: 9, name: b"x", perm: 0o644, mode: proto::OWRITE, extension: None };
     assert!(rig.call(&create).is_refusal(Refusal::UNKNOWN_FID));
 }
+
+/// A worker answers with a room of its own: one of another request is none, and one that nobody entered holds nothing.
+#[test]
+fn an_answer_made_apart_is_in_the_room_of_its_request() {
+    for dialect in Dialect::ALL {
+        let mut rig = Rig::new(dialect);
+        rig.walk(0, 1, "hello");
+        rig.walk(0, 2, "dir");
+        rig.open(1);
+        rig.open(2);
+        rig.hold = true;
+        rig.send(5, &read(1, 0, 10));
+        rig.send(6, &list(dialect, 2, 0, 100));
+        rig.send(7, &read(1, 0, 10));
+        rig.send(8, &read(1, 0, 10));
+        let tickets: Vec<_> = rig.held.drain(..).map(|(ticket, _)| ticket).collect();
+        let mut complete = |ticket: usize, room: usize, bytes| {
+            let apart = rig.session.apart(tickets[room]);
+            assert!(rig.session.complete(tickets[ticket], Some(Ok(Answer::Bytes(bytes))), Some(apart)));
+            rig.run();
+            rig.replies().remove(0)
+        };
+        assert_eq!(complete(0, 0, 0).data(), b"");
+        assert!(complete(2, 2, 11).is_refusal(Refusal::IO), "more than was asked for");
+        assert!(complete(3, 1, 0).is_refusal(Refusal::IO), "the room of a listing");
+    }
+}
