@@ -39,11 +39,9 @@ impl<'a> Script<'a> {
         of[self.below(of.len())]
     }
 
+    /// Mostly one of few: what is bound, opened and read has to be the same one.
     fn fid(&mut self) -> u32 {
-        match self.below(8) {
-            7 => NOFID,
-            fid => fid as u32,
-        }
+        self.pick(&[0, 0, 0, 1, 1, 2, 3, NOFID])
     }
 
     /// A whole frame of a dialect.
