@@ -15,7 +15,7 @@ use proto::{Qid, Refusal};
 use crate::active::{self, Active};
 use crate::budget::Budget;
 use crate::host::Host;
-use crate::listing::{Listing, Listings};
+use crate::listing::{ALL_NAMES_BYTES, Listing, Listings};
 use crate::mirror::Mirrors;
 use crate::moves::{Move, Moves, Moving};
 use crate::pins::Pins;
@@ -71,10 +71,12 @@ impl Provinces {
     fn new(host: Arc<dyn Host>, limits: Limits, with_ancestors: bool, moving: Option<Moving>) -> Self {
         let daemon = Daemon { me: host.me(), start: host.now() };
         let descriptors = Budget::new(limits.pinned_descriptors);
+        let names = Budget::new(ALL_NAMES_BYTES);
         let active = Active::new(
             Arc::clone(&host),
             daemon,
             Arc::clone(&descriptors),
+            Arc::clone(&names),
             with_ancestors,
             moving.is_some(),
         );
@@ -85,7 +87,7 @@ impl Provinces {
             pins: Pins::new(Arc::clone(&host), Arc::clone(&descriptors)),
             active: Arc::new(active),
             moves: moving.map(|moving| Arc::new(Moves::new(Arc::clone(&host), moving))),
-            listings: Listings::new(Arc::clone(&host), descriptors),
+            listings: Listings::new(Arc::clone(&host), descriptors, names),
             host,
         }
     }

@@ -48,9 +48,9 @@ pub(crate) struct Listings {
 }
 
 impl Listings {
-    /// Of one machine; as many descriptors are kept as `pins` has units.
-    pub(crate) fn new(host: Arc<dyn Host>, pins: Arc<Budget>) -> Self {
-        Self { host, pins, names: Budget::new(ALL_NAMES_BYTES) }
+    /// Of one machine; as many descriptors are kept as `pins` has units, and as many bytes of names as `names` has.
+    pub(crate) fn new(host: Arc<dyn Host>, pins: Arc<Budget>, names: Arc<Budget>) -> Self {
+        Self { host, pins, names }
     }
 
     /// Reads the names of a directory.
@@ -214,7 +214,7 @@ fn at(bytes: &[u8], start: u32) -> &[u8] {
 /// What one open directory's names may take (contract 9). Every start fits 32 bits.
 const DIRECTORY_NAMES_BYTES: usize = 16 << 20;
 /// What the names of all open directories may take.
-const ALL_NAMES_BYTES: usize = 64 << 20;
+pub(crate) const ALL_NAMES_BYTES: usize = 64 << 20;
 /// What an index into the names takes.
 const START_BYTES: usize = size_of::<u32>();
 /// Room for names is taken in steps that double what is there, between these. They stay small beside the bounds, so

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use engine::port::{Effort, Room};
 use proto::{QTFILE, Qid, Refusal};
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Charge};
 use crate::chat::{Entry, Index};
 use crate::harness::{self, Scene};
 use crate::host::{Host, Kind, Meta};
@@ -46,6 +46,8 @@ pub(crate) struct Active {
     host: Arc<dyn Host>,
     daemon: Daemon,
     talks: Talks,
+    /// What all listings may take, of mirrors and of this.
+    names: Arc<Budget>,
     /// Whether the ancestors of this process are listed.
     with_ancestors: bool,
     /// Whether agents may be moved, and so `zmx` be written.
@@ -62,6 +64,8 @@ pub(crate) struct Listing {
     /// Where it is, to begin anew.
     pub(crate) at: Place,
     entries: Entries,
+    /// Its share of what all listings may take.
+    _charge: Charge,
 }
 
 /// What is in a directory.
@@ -79,12 +83,13 @@ impl Active {
         host: Arc<dyn Host>,
         daemon: Daemon,
         descriptors: Arc<Budget>,
+        names: Arc<Budget>,
         with_ancestors: bool,
         is_movable: bool,
     ) -> Self {
         let (table, boot_s) = (Mutex::default(), AtomicI64::new(UNKNOWN));
         let talks = Talks::new(Arc::clone(&host), descriptors);
-        Self { host, daemon, talks, with_ancestors, is_movable, table, boot_s }
+        Self { host, daemon, talks, names, with_ancestors, is_movable, table, boot_s }
     }
 
     /// Moves whenever a chat is there again that a request found taken by another.
@@ -239,11 +244,15 @@ impl Active {
 
     /// Takes the entries of a directory, sorted by name.
     pub(crate) fn list(&self, at: &Place, turn: Turn) -> Result<Listing, Halt> {
+        let listing = |entries, bytes| {
+            let _charge = self.names.take(bytes).ok_or(Refusal::LISTINGS_TOO_LARGE)?;
+            Ok(Listing { at: at.clone(), entries, _charge })
+        };
         let entries: Box<[Place]> = match at {
             Place::Chat(agent) => {
                 let count =
                     self.view(agent, turn, |view| self.in_chat(view, agent, turn, |index| index.len()))?;
-                return Ok(Listing { at: at.clone(), entries: Entries::Messages(count) });
+                return listing(Entries::Messages(count), 0);
             }
             Place::Top => {
                 self.scan(turn)?;
@@ -266,7 +275,8 @@ impl Active {
                 return Err(Refusal::NOT_A_DIRECTORY.into());
             }
         };
-        Ok(Listing { at: at.clone(), entries: Entries::Places(entries) })
+        let bytes = entries.iter().map(Place::memory).sum();
+        listing(Entries::Places(entries), bytes)
     }
 
     /// Packs entries from index `from` on, as many as fit. Answers the index of the first that was not packed. What has

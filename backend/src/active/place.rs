@@ -205,6 +205,20 @@ impl Place {
         }
     }
 
+    /// Bytes it takes in a listing, with what it alone holds on to.
+    pub(crate) fn memory(&self) -> usize {
+        let held = match self {
+            Self::Subagent(subagent) => {
+                size_of::<Subagent>()
+                    + subagent.name.len()
+                    + subagent.transcript.as_str().len()
+                    + COUNTS_BYTES
+            }
+            _ => 0,
+        };
+        size_of::<Self>() + held
+    }
+
     /// The identity of what is no file on disk: all that tells it from everything else in `/active`, and no more.
     pub(crate) fn qid_path(&self) -> u64 {
         match self {
@@ -228,4 +242,6 @@ pub(super) fn entry_path(parent: u64, name: &str) -> u64 {
     qid::derived(&[&parent.to_le_bytes(), name.as_bytes()])
 }
 
+/// What an [`Arc`] keeps beside its content: two counts.
+const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 const MODEL: &str = "model";

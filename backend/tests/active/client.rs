@@ -107,22 +107,32 @@ impl Client {
 
     pub(crate) fn list(&mut self, path: &str) -> Result<Vec<Record>, Refusal> {
         let node = self.node(path)?;
-        let (_, mut open) = self.open(&node)?;
-        let mut entries = Vec::new();
-        let mut from = 0;
+        let (mut entries, mut from, open) = self.begin_list(&node)?;
         loop {
-            // Small, so that most directories take several reads.
-            let mut wire = vec![0; 400];
-            let ask = Ask::List { open: open.clone(), from };
-            match self.perform(ask, Room::of_entries(Dialect::Plain, &mut wire))? {
-                Answer::Listed { bytes: 0, .. } => return Ok(entries),
-                Answer::Listed { bytes, next, open: renewed } => {
-                    entries.extend(records(&wire[..bytes as usize]));
-                    from = next;
-                    open = renewed.unwrap_or(open);
-                }
-                other => panic!("{other:?}"),
+            let (more, next, _) = self.list_on(&open, from)?;
+            if more.is_empty() {
+                return Ok(entries);
             }
+            entries.extend(more);
+            from = next;
+        }
+    }
+
+    /// Opens a directory and reads the first of it, and where the next begins. The listing is held as long as the open
+    /// directory that is answered.
+    pub(crate) fn begin_list(&mut self, node: &Node) -> Result<(Vec<Record>, u32, Open), Refusal> {
+        let (_, open) = self.open(node)?;
+        let (first, next, renewed) = self.list_on(&open, 0)?;
+        Ok((first, next, renewed.unwrap_or(open)))
+    }
+
+    fn list_on(&mut self, open: &Open, from: u32) -> Result<(Vec<Record>, u32, Option<Open>), Refusal> {
+        // Small, so that most directories take several reads.
+        let mut wire = vec![0; 400];
+        let ask = Ask::List { open: open.clone(), from };
+        match self.perform(ask, Room::of_entries(Dialect::Plain, &mut wire))? {
+            Answer::Listed { bytes, next, open } => Ok((records(&wire[..bytes as usize]), next, open)),
+            other => panic!("{other:?}"),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use proto::Refusal;
 
-use crate::world::{Proc, World, on_both};
+use crate::world::{Proc, World, files_only, on_both};
 
 const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 const PROJECT: &str = "claude/projects/-home-me-work";
@@ -133,5 +133,33 @@ fn a_name_leads_to_its_own_transcript() {
         assert_eq!(client.ls("active/claude/50/agents"), ["x-a-1", "x-a-2"]);
         assert_eq!(client.cat("active/claude/50/agents/x-a-1/transcript").unwrap(), "1\n");
         assert_eq!(client.cat("active/claude/50/agents/x-a-2/transcript").unwrap(), "2\n");
+    });
+}
+
+#[test]
+fn what_all_listings_take_is_bounded() {
+    on_both(|| {
+        let world = claude();
+        if files_only(&world).is_some() {
+            // The bound is the same, and files take their time.
+            return;
+        }
+        for number in 0..1000 {
+            world.write(&below(&format!("agent-{number:064}.jsonl")), "");
+        }
+        let mut client = world.client();
+        let node = client.node("active/claude/50/agents").unwrap();
+        let mut held = Vec::new();
+        let refusal = loop {
+            match client.begin_list(&node) {
+                Ok((.., open)) => held.push(open),
+                Err(refusal) => break refusal,
+            }
+        };
+        assert_eq!(refusal, Refusal::LISTINGS_TOO_LARGE);
+        // Each entry has two names of some 70 bytes, and a path.
+        assert!((100..1000).contains(&held.len()), "{}", held.len());
+        held.pop();
+        assert!(client.begin_list(&node).is_ok());
     });
 }
