@@ -4,8 +4,8 @@
 //! what a record says, or which session an agent is in.
 //!
 //! The transcript is indexed in steps, so a request may stop half-way ([`Halt::Unfinished`]); asked again, it goes on
-//! there. A message is read through its transcript's descriptor, which is kept while it is open if there is one to spare;
-//! what it holds is checked as a plain file's is: when the last check is older than [`FRESH_NS`], and before a read that
+//! there. A message is read through its transcript's descriptor, which is kept while it is open if there is one to spare,
+//! and by its spans, which are kept if there is room for them; they are found again for each read otherwise. What it holds is checked as a plain file's is: when the last check is older than [`FRESH_NS`], and before a read that
 //! came up short is answered.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,6 +32,8 @@ pub(super) struct Talks {
     host: Arc<dyn Host>,
     chats: Arc<Chats>,
     descriptors: Arc<Budget>,
+    /// Bytes of the spans of open messages.
+    spans: Arc<Budget>,
 }
 
 /// A transcript that may be told as a chat.
@@ -52,10 +54,14 @@ pub(crate) struct Message {
 
 struct State {
     reader: Reader,
+    /// What its spans take, if there is room for them.
+    share: Option<Charge>,
     /// The file's identity when the reader was made.
     file: u64,
     source: Option<Held>,
     fresh_until_ns: u64,
+    /// Whether what it is read for now came up short before, and has been checked: as it comes out this time, it is.
+    is_again: bool,
 }
 
 /// Open files, and their share of the bound, if it has room for them.
@@ -66,7 +72,7 @@ struct Held {
 
 impl Talks {
     pub(super) fn new(host: Arc<dyn Host>, descriptors: Arc<Budget>) -> Self {
-        Self { host, chats: Arc::new(Chats::new()), descriptors }
+        Self { host, chats: Arc::new(Chats::new()), descriptors, spans: Budget::new(SPANS_BYTES) }
     }
 
     /// Moves whenever a chat is there again that somebody found taken.
@@ -136,7 +142,7 @@ impl Talks {
         let kept = message.take();
         let mut is_checked = kept.as_ref().is_none_or(|state| state.fresh_until_ns <= turn.now.mono_ns);
         let mut state = match kept {
-            Some(state) if !is_checked => state,
+            Some(state) if !is_checked && state.share.is_some() => state,
             kept => self.checked(message, kept, turn)?.0,
         };
         loop {
@@ -144,23 +150,31 @@ impl Talks {
                 Some(held) => held,
                 None => self.source(message, &state)?,
             };
-            let read = state.reader.read(&held.chain, offset, buf, STEP);
+            let mut read = state.reader.read(&held.chain, offset, buf, STEP);
+            // Without what is kept from one step to the next, each would begin anew: then it is one step.
+            while (held.charge.is_none() || state.share.is_none())
+                && matches!(read, Ok(Read::Again) | Err(Errno::AGAIN))
+            {
+                read = state.reader.read(&held.chain, offset, buf, STEP);
+            }
             state.source = Some(held).filter(|held| held.charge.is_some());
             match read {
-                Ok(Read::Done(got)) if got == buf.len() || is_checked => {
+                Ok(Read::Done(got)) if got == buf.len() || is_checked || state.is_again => {
+                    state.is_again = false;
                     message.put(state);
                     return Ok(got);
                 }
-                // It may be short because the file is another one by now. If it is not, what was read stands: to read it
-                // again would mean to begin at the front.
+                // It may be short because the file is another one by now. What was read of the same to its end is not read
+                // again: on the way back to where it begins, a compressed base may have to be decoded from its front.
                 Ok(Read::Done(got)) => {
-                    is_checked = true;
+                    let is_whole = offset.saturating_add(got as u64) >= state.reader.length();
                     let (now, is_same) = self.checked(message, Some(state), turn)?;
-                    if is_same {
+                    if is_same && is_whole {
                         message.put(now);
                         return Ok(got);
                     }
-                    state = now;
+                    is_checked = true;
+                    state = State { is_again: true, ..now };
                 }
                 Ok(Read::Again) | Err(Errno::AGAIN) => {
                     message.put(state);
@@ -181,14 +195,27 @@ impl Talks {
         }
         let file = qid::path(&meta);
         let version = kept.as_ref().filter(|state| state.file == file).map(|state| state.reader.version());
+        let is_bare = kept.as_ref().is_some_and(|state| state.share.is_none());
         let looked = self.look(script, &meta, turn, |index| {
             let entry = index.entry(message.id).filter(|entry| entry.name() == *message.name);
-            entry.map(|entry| (version != Some(entry.version())).then(|| Reader::new(&entry)))
+            entry.map(|entry| {
+                let is_same = version == Some(entry.version());
+                ((!is_same || is_bare).then(|| Reader::new(&entry)), is_same)
+            })
         });
         let fresh_until_ns = turn.now.mono_ns.saturating_add(FRESH_NS);
         match (looked, kept) {
-            (Ok(Some(None)), Some(state)) => Ok((State { fresh_until_ns, ..state }, true)),
-            (Ok(Some(Some(reader))), _) => Ok((State { reader, file, source: None, fresh_until_ns }, false)),
+            (Ok(Some((made, true))), Some(mut state)) => {
+                if let Some(reader) = made {
+                    state.share = self.spans.take(reader.memory());
+                    state.reader = reader.at_place_of(&state.reader);
+                }
+                Ok((State { fresh_until_ns, ..state }, true))
+            }
+            (Ok(Some((Some(reader), _))), _) => {
+                let (share, is_again) = (self.spans.take(reader.memory()), false);
+                Ok((State { reader, share, file, source: None, fresh_until_ns, is_again }, false))
+            }
             (Ok(_), _) => Err(Refusal::NOT_FOUND.into()),
             (Err(halt), kept) => {
                 kept.into_iter().for_each(|state| message.put(state));
@@ -239,7 +266,10 @@ impl Message {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, state: State) {
+    fn put(&self, mut state: State) {
+        if state.share.is_none() {
+            state.reader.forget_spans();
+        }
         let replaced = self.state.lock().unwrap_or_else(PoisonError::into_inner).replace(state);
         // Its files are closed only here, when the lock is free again.
         drop(replaced);
@@ -262,5 +292,119 @@ pub(super) fn format(root: Root) -> Option<Format> {
 
 /// Bytes of transcript that one step takes.
 const STEP: usize = 4 * 1024 * 1024;
+/// What the spans of all open messages may take: as much as all indexes.
+const SPANS_BYTES: usize = crate::chat::build::LIMIT;
 /// How long a check holds (contract 9).
 const FRESH_NS: u64 = 100_000_000;
+
+#[cfg(test)]
+mod tests {
+    use engine::port::Now;
+
+    use super::*;
+    use crate::host::fixture::{Edit, Fixture};
+    use crate::name::Name;
+
+    const TURN: Turn = Turn {
+        effort: Effort::Full,
+        now: Now { mono_ns: 1_000_000_000, wall_ns: 1_800_000_000_000_000_000 },
+        last_try: false,
+        local: false,
+    };
+
+    /// Chats of a machine with these files, of which the last is the transcript.
+    fn talks(root: Root, files: &[(&str, &[u8])]) -> (Talks, Script, Fixture) {
+        let fixture = Fixture::default();
+        fixture.apply(&Edit::MkdirAll { path: "/w".into() }).unwrap();
+        fixture.apply(&Edit::Root { root, path: "/w".into() }).unwrap();
+        let mut rel = Rel::base();
+        for (path, bytes) in files {
+            let at = format!("/w/{path}");
+            fixture.apply(&Edit::MkdirAll { path: at.rsplit_once('/').unwrap().0.into() }).unwrap();
+            fixture.apply(&Edit::Write { path: at.into(), bytes: (*bytes).into() }).unwrap();
+            let names = path.split('/').map(|name| Name::of_harness(name).unwrap());
+            rel = names.fold(Rel::base(), |dir, name| dir.join(name));
+        }
+        (Talks::new(Arc::new(fixture.clone()), Budget::new(8)), Script { root, rel }, fixture)
+    }
+
+    fn finished<T>(mut step: impl FnMut() -> Result<T, Halt>) -> T {
+        // As a job does: what was begun is held until the next step has gone on with it.
+        let mut last = None;
+        for _ in 0..1000 {
+            match step() {
+                Ok(done) => return done,
+                Err(Halt::Unfinished(unfinished)) => _ = last.replace(unfinished),
+                Err(halt) => panic!("{halt:?}"),
+            }
+        }
+        panic!("it never ends")
+    }
+
+    #[test]
+    fn what_the_spans_of_open_messages_take_is_bounded() {
+        let items: Vec<String> = (0..1000).map(|at| format!("\"item {at}\"")).collect();
+        let block = format!("{{\"type\":\"tool_result\",\"content\":[{}]}}", items.join(","));
+        let line = format!("{{\"type\":\"user\",\"message\":{{\"content\":[{block}]}}}}\n");
+        let text: String = (0..1000).map(|at| format!("item {at}\n")).collect();
+        let (mut talks, script, _) = talks(Root::Claude, &[("t", line.as_bytes())]);
+        talks.spans = Budget::new(100_000);
+        let open = || finished(|| talks.open(script.clone(), 0, "00000000-tool-result", 1, TURN)).1;
+        let messages: Vec<Message> = (0..10).map(|_| open()).collect();
+        let whole = |message: &Message| message.state.lock().unwrap().as_ref().unwrap().reader.memory() > 0;
+        let kept = messages.iter().filter(|message| whole(message)).count();
+        assert!((1..10).contains(&kept) && talks.spans.used() <= 100_000, "{kept}");
+        for message in &messages {
+            // From the front, from somewhere, and on from there.
+            for at in [0, 1000, 5003, 6003, 7003, 40, text.len() - 5, text.len(), text.len() + 9] {
+                let mut buf = [0; 1000];
+                let got = finished(|| talks.read(message, &mut buf, at as u64, TURN));
+                let rest = text.as_bytes().get(at..).unwrap_or_default();
+                assert_eq!(&buf[..got], &rest[..rest.len().min(1000)], "{at}");
+            }
+        }
+        assert_eq!(messages.iter().filter(|message| whole(message)).count(), kept);
+        drop(messages);
+        assert_eq!(talks.spans.used(), 0);
+    }
+
+    #[test]
+    fn a_read_ends_though_nothing_can_be_kept_between_its_steps() {
+        const IDS: [&str; 2] =
+            ["019f6249-cc95-7c50-b9fa-1db381270b74", "019f624a-cc95-7c50-b9fa-1db381270b73"];
+        const DAY: &str = "sessions/2026/07/14";
+        let meta = |id: &str, more: &str| {
+            format!("{{\"type\":\"session_meta\",\"payload\":{{\"id\":\"{id}\"{more}}}}}\n")
+        };
+        let padding = format!("{{\"type\":\"x\",\"x\":\"{}\"}}\n", "x".repeat(3 * STEP));
+        let said = "{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":\"deep down\"}}\n";
+        let base = meta(IDS[0], "") + &padding + said;
+        let from =
+            format!(",\"history_base\":{{\"thread_id\":\"{}\",\"end_byte_offset\":{}}}", IDS[0], base.len());
+        let [base_path, own_path] = IDS.map(|id| format!("{DAY}/rollout-2026-07-14T20-21-37-{id}.jsonl"));
+        let compressed = zstd::encode_all(base.as_bytes(), 1).unwrap();
+        let (mut talks, script, fixture) = talks(
+            Root::Codex,
+            &[(&(base_path.clone() + ".zst"), &compressed), (&own_path, meta(IDS[1], &from).as_bytes())],
+        );
+        for (descriptors, spans) in [(8, 1 << 20), (0, 1 << 20), (8, 0), (0, 0)] {
+            talks.descriptors = Budget::new(descriptors);
+            talks.spans = Budget::new(spans);
+            let message = finished(|| talks.open(script.clone(), 0, "00000000-user", 1, TURN)).1;
+            for (offset, rest) in
+                [(0, &b"deep down\n"[..]), (5, b"down\n"), (9, b"\n"), (10, b""), (2, b"ep down\n")]
+            {
+                let mut buf = [0; 100];
+                let got = finished(|| talks.read(&message, &mut buf, offset, TURN));
+                assert_eq!(&buf[..got], rest);
+            }
+        }
+        let base_at = format!("/w/{base_path}.zst");
+        // Nor does it go on for ever where the base has become shorter since.
+        talks.descriptors = Budget::new(8);
+        let message = finished(|| talks.open(script.clone(), 0, "00000000-user", 1, TURN)).1;
+        let shorter = zstd::encode_all(&base.as_bytes()[..base.len() - 8], 1).unwrap();
+        fixture.apply(&Edit::Write { path: base_at.into(), bytes: shorter.into() }).unwrap();
+        assert_eq!(finished(|| talks.read(&message, &mut [0; 100], 0, TURN)), 5);
+    }
+}

@@ -2,8 +2,9 @@
 //!
 //! Owns: the decoder, and how far it has come. Must not know: what is in the file.
 //!
-//! A compressed file can only be read from its front. One decoder is kept where the last read ended, so that reading on
-//! costs what is read; an offset further back begins anew. A read decodes 4 MiB at most on the way to its
+//! A compressed file can only be read from its front. One decoder is kept where the last read ended, and the text just
+//! before that, so that reading on costs what is read, also for who reads the end of the last block or character again; an
+//! offset further back begins anew. A read decodes 4 MiB at most on the way to its
 //! offset and then asks to be asked again, so that no request waits for a whole file.
 
 use std::sync::{Mutex, PoisonError};
@@ -29,6 +30,8 @@ struct Stream {
     read: u64,
     /// How much of the text has been decoded.
     text: u64,
+    /// What was read last, up to there.
+    last: Vec<u8>,
     /// Whether the last call left nothing to be flushed.
     is_dry: bool,
 }
@@ -48,9 +51,12 @@ impl Source for Compressed {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, Errno> {
         let kept = self.kept().take();
         let mut stream = match kept {
-            Some(stream) if stream.text <= offset => stream,
+            Some(stream) if stream.text - stream.last.len() as u64 <= offset => stream,
             _ => Stream::new()?,
         };
+        if stream.text < offset {
+            stream.last.clear();
+        }
         let mut dropped = vec![0; if stream.text < offset { DROPPED } else { 0 }];
         let limit = stream.text + STEP;
         while stream.text < offset {
@@ -63,11 +69,14 @@ impl Source for Compressed {
                 return Ok(0);
             }
         }
-        let mut filled = 0;
+        let mut filled = stream.again(offset, buf);
         while filled < buf.len() {
             match stream.decode(&*self.file, &mut buf[filled..])? {
                 0 => break,
-                more => filled += more,
+                more => {
+                    stream.keep(&buf[filled..filled + more]);
+                    filled += more;
+                }
             }
         }
         *self.kept() = Some(stream);
@@ -79,7 +88,33 @@ impl Stream {
     fn new() -> Result<Self, Errno> {
         let mut decoder = Decoder::new().map_err(|_| Errno::NOMEM)?;
         decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(|_| Errno::IO)?;
-        Ok(Self { decoder, input: vec![0; INPUT].into(), ahead: 0..0, read: 0, text: 0, is_dry: true })
+        Ok(Self {
+            decoder,
+            input: vec![0; INPUT].into(),
+            ahead: 0..0,
+            read: 0,
+            text: 0,
+            last: Vec::new(),
+            is_dry: true,
+        })
+    }
+
+    /// Copies what was read before of what stands at an offset. Answers how much.
+    fn again(&self, offset: u64, buf: &mut [u8]) -> usize {
+        let back = usize::try_from(self.text - offset).unwrap_or(0).min(self.last.len());
+        let again = &self.last[self.last.len() - back..];
+        let length = again.len().min(buf.len());
+        buf[..length].copy_from_slice(&again[..length]);
+        length
+    }
+
+    /// Keeps the end of what was decoded.
+    fn keep(&mut self, decoded: &[u8]) {
+        self.last.extend_from_slice(decoded);
+        // Not each time, for the rest moves to the front.
+        if self.last.len() > 2 * BACK {
+            self.last.drain(..self.last.len() - BACK);
+        }
     }
 
     /// Decodes on. Answers how much: 0 where the file ends, be it within a frame.
@@ -115,11 +150,16 @@ impl std::fmt::Debug for Compressed {
 const WINDOW_LOG: u32 = 23;
 /// Bytes decoded on the way to an offset before the answer is to ask again.
 const STEP: u64 = 4 * 1024 * 1024;
+/// How far back a read may begin before the end of the last one: at least a block of an index.
+const BACK: usize = 256 * 1024;
 const INPUT: usize = 64 * 1024;
 const DROPPED: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
 
     fn text(length: usize) -> Vec<u8> {
@@ -149,6 +189,31 @@ mod tests {
         }
         let mut buf = [0; 10];
         assert_eq!(Compressed::new(Box::new(file)).read_at(&mut buf, 8_000_000), Err(Errno::AGAIN));
+    }
+
+    /// Counts how often a file is read from its front.
+    struct Counted(&'static [u8], Arc<AtomicU32>);
+
+    impl Source for Counted {
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, Errno> {
+            self.1.fetch_add(u32::from(offset == 0), Ordering::Relaxed);
+            self.0.read_at(buf, offset)
+        }
+    }
+
+    #[test]
+    fn reading_on_from_a_little_before_begins_nothing_anew() {
+        let text = text(6_000_000);
+        let file: &'static [u8] = Vec::leak(zstd::encode_all(&text[..], 1).unwrap());
+        for (length, step) in [(16_000, 15_990), (BACK, 1000), (BACK, BACK - 1), (70, 1)] {
+            let begun = Arc::new(AtomicU32::new(0));
+            let source = Compressed::new(Box::new(Counted(file, Arc::clone(&begun))));
+            for offset in (5_000_000..).step_by(step).take(100).take_while(|offset| *offset < text.len()) {
+                let rest = &text[offset..];
+                assert!(read(&source, length, offset as u64) == rest[..rest.len().min(length)], "{offset}");
+            }
+            assert_eq!(begun.load(Ordering::Relaxed), 1, "{length} {step}");
+        }
     }
 
     #[test]

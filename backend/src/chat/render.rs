@@ -61,6 +61,21 @@ impl Reader {
         }
     }
 
+    /// The same at the place where another one of the same message stands.
+    pub(crate) fn at_place_of(self, other: &Self) -> Self {
+        Self { place: other.place, ..self }
+    }
+
+    /// Lets go of the spans. What is left can be asked nothing but its version, and where it stands.
+    pub(crate) fn forget_spans(&mut self) {
+        self.pieces = Box::default();
+    }
+
+    /// Bytes that the spans take.
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(&*self.pieces)
+    }
+
     /// The message's version when this was made.
     pub fn version(&self) -> u32 {
         self.version
