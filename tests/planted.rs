@@ -2,9 +2,12 @@
 //!
 //! A program of its own, because a bug is planted for the whole process; its tests take turns.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use engine::planted::{Bug, plant};
+use tests::choices::Seeded;
+use tests::moves::run;
 use tests::plan::Plan;
 use tests::sim::Stage;
 use tests::sim::shrink::{attempt, smallest};
@@ -19,7 +22,8 @@ fn every_planted_bug_is_found() {
     let stage = Stage::new();
     let mut missed = Vec::new();
     println!("{:<16} {:>6} of at most {MOST_RUNS} runs", "bug", "found");
-    for &(bug, words) in Bug::ALL.iter().filter(|(bug, _)| !OF_TEXTS.contains(bug)) {
+    for &(bug, words) in Bug::ALL.iter().filter(|(bug, _)| !OF_TEXTS.contains(bug) && !OF_MOVES.contains(bug))
+    {
         plant(Some(bug));
         let found = (0..MOST_RUNS).find_map(|seed| Some((seed, attempt(&stage, &Plan::seeded(seed)).err()?)));
         plant(None);
@@ -49,7 +53,7 @@ fn every_planted_bug_is_found() {
 fn every_planted_bug_is_found_by_a_corpus() {
     let _turn = TURN.lock();
     let mut missed = Vec::new();
-    for &(bug, _) in Bug::ALL {
+    for &(bug, _) in Bug::ALL.iter().filter(|(bug, _)| !OF_MOVES.contains(bug)) {
         plant(Some(bug));
         let finds = |(target, body): &&(&str, corpora::Body)| replay(&corpus(target), *body).is_err();
         let found: Vec<&str> = TARGETS.iter().filter(finds).map(|(target, _)| *target).collect();
@@ -68,6 +72,36 @@ fn every_planted_bug_is_found_by_a_corpus() {
     assert_eq!(missed, [], "not found");
 }
 
+/// The simulation of moves finds those of moves.
+#[test]
+fn every_planted_bug_of_moves_is_found() {
+    let _turn = TURN.lock();
+    let mut missed = Vec::new();
+    let broken = |seed| catch_unwind(AssertUnwindSafe(|| run(Box::new(Seeded::new(seed))))).is_err();
+    for &bug in OF_MOVES {
+        plant(Some(bug));
+        let found = (0..MOST_RUNS).find(|seed| broken(*seed));
+        plant(None);
+        match found {
+            Some(seed) => println!("{:<16} {:>6}", format!("{bug:?}"), seed + 1),
+            None => missed.push(bug),
+        }
+    }
+    assert_eq!(missed, [], "not found in {MOST_RUNS} runs");
+    assert!(!(0..MOST_RUNS / 10).any(broken));
+}
+
+/// What only an agent that is moved can show.
+const OF_MOVES: &[Bug] = &[
+    Bug::MoveEager,
+    Bug::MoveHasty,
+    Bug::MoveDropped,
+    Bug::MoveTwice,
+    Bug::MoveBlind,
+    Bug::MoveDoubled,
+    Bug::MoveCounted,
+    Bug::MoveRemote,
+];
 /// What is in texts that no simulated machine holds.
 const OF_TEXTS: &[Bug] = &[Bug::NameCut, Bug::LockWaits, Bug::LineTorn, Bug::PairSplit];
 /// Runs in which each bug has to be found.

@@ -102,6 +102,8 @@ impl Provinces {
             | Ask::Open { node, .. } => node.local,
             Ask::Read { open, .. } | Ask::List { open, .. } | Ask::Write { open, .. } => open.is_local(),
         };
+        #[cfg(feature = "planted")]
+        let local = local || engine::planted::is(engine::planted::Bug::MoveRemote);
         Turn { effort, now, last_try, local }
     }
 

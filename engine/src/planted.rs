@@ -67,6 +67,22 @@ bugs! {
     LineTorn
     /// A character that is spelt as a pair of surrogates is taken for two.
     PairSplit
+    /// A move asks its agent to end before everything is looked at.
+    MoveEager
+    /// A move kills without giving time.
+    MoveHasty
+    /// A move that nobody waits for is dropped after its first signal.
+    MoveDropped
+    /// Two moves of one agent are made at once.
+    MoveTwice
+    /// A move does not look whether another session has taken the name.
+    MoveBlind
+    /// A move brings an agent back that has not ended.
+    MoveDoubled
+    /// A move that has ended is still counted.
+    MoveCounted
+    /// A connection from afar may move.
+    MoveRemote
 }
 
 /// Plants a bug in place of the one before, or none.

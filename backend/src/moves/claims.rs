@@ -28,6 +28,10 @@ impl Claims {
     /// Enters a move; `None` if another of the agent or to the name is under way.
     pub(super) fn enter(self: &Arc<Self>, process: Process, name: SessionName) -> Option<Claim> {
         let mut table = self.lock();
+        #[cfg(feature = "planted")]
+        if engine::planted::is(engine::planted::Bug::MoveTwice) {
+            table.entries.retain(|entry| entry.process != process);
+        }
         if table.entries.iter().any(|entry| entry.process == process || entry.name == name) {
             return None;
         }
@@ -70,6 +74,10 @@ impl Claim {
 
     /// It has come to its end.
     pub(super) fn release(&self) {
+        #[cfg(feature = "planted")]
+        if engine::planted::is(engine::planted::Bug::MoveCounted) {
+            return;
+        }
         self.claims.lock().entries.retain(|entry| entry.number != self.number);
     }
 }

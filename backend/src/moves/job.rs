@@ -109,6 +109,9 @@ impl Move {
             }
             State::Term { ready, since_ns } => {
                 let kill_ns = since_ns.saturating_add(TERM_NS);
+                #[cfg(feature = "planted")]
+                let kill_ns =
+                    if engine::planted::is(engine::planted::Bug::MoveHasty) { now_ns } else { kill_ns };
                 if now_ns < kill_ns {
                     return Next::Look(State::Term { ready, since_ns }, kill_ns);
                 }
@@ -120,6 +123,10 @@ impl Move {
                 let give_up_ns = since_ns.saturating_add(END_NS);
                 if now_ns < give_up_ns {
                     return Next::Look(State::Kill { ready, since_ns }, give_up_ns);
+                }
+                #[cfg(feature = "planted")]
+                if engine::planted::is(engine::planted::Bug::MoveDoubled) {
+                    return Next::Change(State::Spawn { ready, until_ns: now_ns });
                 }
                 Next::Done(Err(Refusal::MOVE_SURVIVED))
             }
@@ -140,7 +147,10 @@ impl Move {
 
     /// Starts the program, in the name of which nobody else has begun a session meanwhile: it would type its command there.
     fn spawn(&self, ready: Ready, until_ns: u64, now_ns: u64) -> Next {
-        if self.moves.settings.is_taken(&*self.moves.host, self.claim.name().as_bytes()) {
+        let is_taken = self.moves.settings.is_taken(&*self.moves.host, self.claim.name().as_bytes());
+        #[cfg(feature = "planted")]
+        let is_taken = is_taken && !engine::planted::is(engine::planted::Bug::MoveBlind);
+        if is_taken {
             return Next::Done(Err(Refusal::MOVE_NAME_LOST));
         }
         let launch = Launch { args: &ready.args, env: &ready.env, cwd: &ready.cwd };
@@ -187,6 +197,10 @@ impl Job<Tree> for Move {
     }
 
     fn abandon(&mut self) -> bool {
+        #[cfg(feature = "planted")]
+        if engine::planted::is(engine::planted::Bug::MoveDropped) {
+            return true;
+        }
         matches!(self.state, State::Check { .. } | State::Over)
     }
 }

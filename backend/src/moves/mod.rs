@@ -82,6 +82,10 @@ impl Moves {
         }
         // Before anything is asked of the process, so that all of it is about the one that will be signalled.
         let held = host.hold(agent.process.pid, agent.process.start).map_err(gone)?;
+        #[cfg(feature = "planted")]
+        if engine::planted::is(engine::planted::Bug::MoveEager) {
+            let _ = held.signal(crate::host::Signal::Term);
+        }
         let looked = self.look(active, agent, name, turn);
         // Of one that has ended meanwhile, what was found missing is no reason.
         if held.has_ended() {

@@ -29,7 +29,7 @@ use engine::port::{Backend, Now};
 use proto::{OREAD, OTRUNC, OWRITE, Refusal};
 
 use crate::choices::Choices;
-use scene::{ENVIRONMENT, NAMES, Scene};
+use scene::{ENVIRONMENT, Happening, NAMES, Scene};
 use seat::{Seat, Written};
 
 /// How often something was seen, by what it is.
@@ -317,6 +317,12 @@ impl Run {
             assert!(asked, "nobody asked for {said:?}");
             assert_eq!(self.signals(at).first().map(|sent| sent.0), Some(Signal::Term), "{said:?}");
             assert!(!self.lives(at), "{} is started anew while it lives", agent.harness);
+            let live = |socket: String| self.machine.is_live(socket.as_bytes());
+            let is_taken =
+                live(format!("/run/user/1000/zmx/{name}")) || live(format!("/run/user/1000/9p/zmx/{name}"));
+            // Unless it began in between: two calls of the machine are not one.
+            let is_race = matches!(self.scene.race, Some((_, Happening::NameAppears)));
+            assert!(!is_taken || is_race, "{said:?} is typed into the session of somebody else");
             let env: Vec<_> = ["PATH=/usr/bin", "XDG_RUNTIME_DIR=/run/user/1000", "HOME=/home/me"]
                 .map(|variable| variable.into())
                 .into();
