@@ -34,6 +34,8 @@ pub(super) struct Talks {
     descriptors: Arc<Budget>,
     /// Bytes of the spans of open messages.
     spans: Arc<Budget>,
+    /// Decoders that are kept for open messages.
+    decoders: Arc<Budget>,
 }
 
 /// A transcript that may be told as a chat.
@@ -48,8 +50,9 @@ pub(crate) struct Message {
     script: Script,
     id: u32,
     name: Box<str>,
-    /// Taken out while it is read: no lock is held while the host is asked, and who finds nothing makes another.
-    state: Mutex<Option<State>>,
+    /// Where reads have stopped, the latest one last. One is taken out while it is read: no lock is held while the host is
+    /// asked. A client may have several reads on their way, and who finds none makes another.
+    states: Mutex<Vec<State>>,
 }
 
 struct State {
@@ -64,15 +67,16 @@ struct State {
     is_again: bool,
 }
 
-/// Open files, and their share of the bound, if it has room for them.
+/// Open files, and their share of the bounds on descriptors and decoders, if those have room for them.
 struct Held {
     chain: Chain,
-    charge: Option<Charge>,
+    charge: Option<(Charge, Charge)>,
 }
 
 impl Talks {
     pub(super) fn new(host: Arc<dyn Host>, descriptors: Arc<Budget>) -> Self {
-        Self { host, chats: Arc::new(Chats::new()), descriptors, spans: Budget::new(SPANS_BYTES) }
+        let (spans, decoders) = (Budget::new(SPANS_BYTES), Budget::new(MOST_DECODERS));
+        Self { host, chats: Arc::new(Chats::new()), descriptors, spans, decoders }
     }
 
     /// Moves whenever a chat is there again that somebody found taken.
@@ -121,7 +125,7 @@ impl Talks {
         path: u64,
         turn: Turn,
     ) -> Result<(Qid, Message), Halt> {
-        let message = Message { script, id, name: name.into(), state: Mutex::new(None) };
+        let message = Message { script, id, name: name.into(), states: Mutex::default() };
         let (state, _) = self.checked(&message, None, turn)?;
         let qid = Qid { kind: QTFILE, version: state.reader.version(), path };
         message.put(state);
@@ -139,7 +143,7 @@ impl Talks {
         if turn.effort == Effort::Cached {
             return Err(Halt::Cold);
         }
-        let kept = message.take();
+        let kept = message.take(offset);
         let mut is_checked = kept.as_ref().is_none_or(|state| state.fresh_until_ns <= turn.now.mono_ns);
         let mut state = match kept {
             Some(state) if !is_checked && state.share.is_some() => state,
@@ -240,7 +244,10 @@ impl Talks {
         if chain.lengths() != bases {
             return Err(Refusal::NOT_FOUND.into());
         }
-        Ok(Held { charge: self.descriptors.take(1 + bases.len()), chain })
+        // Any base may be compressed.
+        let decoders = if state.reader.is_in_base() { bases.len() } else { 0 };
+        let charge = self.descriptors.take(1 + bases.len()).zip(self.decoders.take(decoders));
+        Ok(Held { charge, chain })
     }
 
     /// The file of a transcript, if it is the one that `meta` tells of.
@@ -262,17 +269,24 @@ impl Talks {
 }
 
 impl Message {
-    fn take(&self) -> Option<State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// The state that is the nearest before an offset; where none is, the latest, which begins at the front.
+    fn take(&self, offset: u64) -> Option<State> {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let near = |state: &State| Some(state.reader.place()).filter(|place| *place <= offset);
+        let nearest = (0..states.len()).max_by_key(|at| near(&states[*at]))?;
+        Some(states.remove(nearest))
     }
 
     fn put(&self, mut state: State) {
         if state.share.is_none() {
             state.reader.forget_spans();
         }
-        let replaced = self.state.lock().unwrap_or_else(PoisonError::into_inner).replace(state);
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.push(state);
+        let oldest = (states.len() > MOST_STATES).then(|| states.remove(0));
+        drop(states);
         // Its files are closed only here, when the lock is free again.
-        drop(replaced);
+        drop(oldest);
     }
 }
 
@@ -294,6 +308,10 @@ pub(super) fn format(root: Root) -> Option<Format> {
 const STEP: usize = 4 * 1024 * 1024;
 /// What the spans of all open messages may take: as much as all indexes.
 const SPANS_BYTES: usize = crate::chat::build::LIMIT;
+/// How many decoders are kept between two reads: each may have a window of 8 MiB.
+const MOST_DECODERS: usize = 16;
+/// How many states of one open message are kept: as many reads of it may be on their way without one beginning anew.
+const MOST_STATES: usize = 4;
 /// How long a check holds (contract 9).
 const FRESH_NS: u64 = 100_000_000;
 
@@ -303,6 +321,7 @@ mod tests {
 
     use super::*;
     use crate::host::fixture::{Edit, Fixture};
+    use crate::host::wrap::Traced;
     use crate::name::Name;
 
     const TURN: Turn = Turn {
@@ -351,7 +370,7 @@ mod tests {
         talks.spans = Budget::new(100_000);
         let open = || finished(|| talks.open(script.clone(), 0, "00000000-tool-result", 1, TURN)).1;
         let messages: Vec<Message> = (0..10).map(|_| open()).collect();
-        let whole = |message: &Message| message.state.lock().unwrap().as_ref().unwrap().reader.memory() > 0;
+        let whole = |message: &Message| message.states.lock().unwrap()[0].reader.memory() > 0;
         let kept = messages.iter().filter(|message| whole(message)).count();
         assert!((1..10).contains(&kept) && talks.spans.used() <= 100_000, "{kept}");
         for message in &messages {
@@ -366,6 +385,37 @@ mod tests {
         assert_eq!(messages.iter().filter(|message| whole(message)).count(), kept);
         drop(messages);
         assert_eq!(talks.spans.used(), 0);
+    }
+
+    #[test]
+    fn reads_on_their_way_together_go_on_where_one_of_them_stopped() {
+        let text = "0123456789abcdef".repeat(1 << 16);
+        let line = format!("{{\"type\":\"user\",\"message\":{{\"content\":\"{text}\"}}}}\n");
+        let (mut talks, script, fixture) = talks(Root::Claude, &[("t", line.as_bytes())]);
+        let traced = Arc::new(Traced::new(Arc::new(fixture)));
+        talks.host = Arc::clone(&traced) as Arc<dyn Host>;
+        let message = finished(|| talks.open(script.clone(), 0, "00000000-user", 1, TURN)).1;
+        let mut buf = vec![0; 8192];
+        let mut read = |at: usize| {
+            let before = traced.calls();
+            let got = finished(|| talks.read(&message, &mut buf, at as u64, TURN));
+            assert!(buf[..got] == text.as_bytes()[at..at + got] && got == 8192);
+            traced.calls() - before
+        };
+        // One is on its way, and another comes.
+        let away = message.take(0).unwrap();
+        assert!(read(500_000) > 20, "all before it is read");
+        message.put(away);
+        for (at, calls) in [(508_192, 3), (0, 8), (516_384, 3), (8192, 3), (524_576, 3), (16_384, 3)] {
+            let taken = read(at);
+            assert!(taken <= calls, "{at}: {taken}");
+        }
+        for at in (0..20).map(|at| at * 40_000) {
+            let away: Vec<State> = std::iter::from_fn(|| message.take(0)).collect();
+            read(at);
+            away.into_iter().for_each(|state| message.put(state));
+        }
+        assert_eq!(message.states.lock().unwrap().len(), MOST_STATES);
     }
 
     #[test]

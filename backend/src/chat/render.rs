@@ -66,6 +66,11 @@ impl Reader {
         Self { place: other.place, ..self }
     }
 
+    /// Bytes of the text that are behind: where the next read costs the least.
+    pub(crate) fn place(&self) -> u64 {
+        self.place.text
+    }
+
     /// Lets go of the spans. What is left can be asked nothing but its version, and where it stands.
     pub(crate) fn forget_spans(&mut self) {
         self.pieces = Box::default();
