@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use backend::host::Host;
-use backend::{Agents, Limits, Moving};
+use backend::{Agents, Moving};
 use drivers::choose::Chosen;
 use drivers::client::Cause;
 use drivers::inherit::{self, Given, InheritError};
@@ -31,9 +31,19 @@ pub(super) fn run(options: Serve) -> Result<(), ServeError> {
     let stop = Stop::on_signals()?;
     let descriptors = inherited.raise_descriptors()?;
     let launcher = inherited.launcher();
+    let mut has_zmx = true;
     let (resolving, tree) = tree(&options.machine, descriptors, launcher, |host, limits| {
-        if options.allow_move { movable(&options, host, limits) } else { Agents::new(host, limits) }
+        if options.allow_move {
+            let moving = moving(&options, &*host);
+            has_zmx = moving.zmx().is_some();
+            Agents::moving(host, limits, moving)
+        } else {
+            Agents::new(host, limits)
+        }
     })?;
+    if let Some(zmx) = options.zmx.as_ref().filter(|_| !has_zmx) {
+        return Err(ServeError::NoZmx(zmx.clone()));
+    }
     let (listeners, streams) = doors(&options)?;
     // One process for each connection, as --fd, inetd(8) and systemd's Accept=yes have it: it ends with the connection.
     let lone = listeners.is_empty() && streams.len() == 1;
@@ -45,18 +55,18 @@ pub(super) fn run(options: Serve) -> Result<(), ServeError> {
     Ok(driver.serve(&tree, &listeners, streams, &stop, &limits)?)
 }
 
-/// The tree of agents that may be moved, and a line in the log that says so.
-fn movable(options: &Serve, host: Arc<dyn Host>, limits: Limits) -> Agents {
+/// How agents are moved, and a line in the log that says so.
+fn moving(options: &Serve, host: &dyn Host) -> Moving {
     let variable = |(name, value): (OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
     let environment: Vec<Vec<u8>> = std::env::vars_os().map(variable).collect();
     let zmx = options.zmx.as_ref().map(|zmx| zmx.as_os_str().as_bytes());
     let pinned = options.machine.root.iter().map(|(root, _)| *root);
-    let moving = Moving::find(&*host, &environment, zmx, pinned);
+    let moving = Moving::find(host, &environment, zmx, pinned);
     match moving.zmx() {
         Some(zmx) => tracing::info!("agents may be moved, with {}", Clean(zmx)),
         None => tracing::warn!("agents could be moved, but no zmx was found: set PATH or use --zmx"),
     }
-    Agents::moving(host, limits, moving)
+    moving
 }
 
 /// Where clients come in: the sockets that we were started with, the post, and what the command line adds.
@@ -100,6 +110,9 @@ pub(super) enum ServeError {
     /// There can be no ring.
     #[error("--driver uring cannot be had: {0}; --driver auto would use another")]
     NoRing(#[from] Unavailable),
+    /// The zmx that was chosen is none.
+    #[error("--zmx {}: not a file that may be executed", .0.display())]
+    NoZmx(PathBuf),
     /// It is not known where the files are.
     #[error(transparent)]
     Roots(#[from] RootsError),

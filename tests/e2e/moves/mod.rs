@@ -127,6 +127,31 @@ fn what_is_started_has_what_the_server_was_given_and_nothing_of_the_server() {
 }
 
 #[test]
+fn a_zmx_that_is_none_is_told_at_the_start() {
+    let stage = Stage::new(Zmx::Upstream);
+    let none = stage.path("work").display().to_string();
+    let mut daemon = Daemon::spawn(&mut stage.command(&["--zmx", &none]));
+    assert_eq!(daemon.wait().code(), Some(1));
+    assert!(
+        daemon.log().ends_with(&format!("--zmx {none}: not a file that may be executed")),
+        "{}",
+        daemon.log()
+    );
+    // Without one, everything but moves is served, and the log says so.
+    let daemon = Daemon::start(stage.command(&[]).env("PATH", "relative"));
+    daemon.await_line("no zmx was found");
+    let mut client = stage.client();
+    let agent = stage.start(CLAUDE);
+    stage.await_session(&mut client, &agent, S1);
+    let fid = open_zmx(&mut client, &agent);
+    let refused = client.write(fid, 0, b"night").expect_err("there is nothing to move it with");
+    assert_eq!(
+        refused.words.as_deref(),
+        Some("no zmx executable was found at start: moving is not permitted")
+    );
+}
+
+#[test]
 fn the_client_verb_moves_and_every_refusal_has_its_words() {
     let stage = Stage::new(Zmx::Posting);
     let _daemon = stage.serve(&["--tcp", "127.0.0.1:0"]);
