@@ -107,7 +107,8 @@ struct Owner {
 }
 
 impl Owner {
-    /// The uid, if somebody holds the socket and it is connected.
+    /// The uid, if somebody holds the socket and it is connected both ways. A peer that has shut its way down before it is
+    /// looked at is not: the kernel still knows whose it is, but one rule without exceptions is easier to be sure of.
     fn of_live(self) -> Option<u32> {
         (self.state == ESTABLISHED && self.inode != 0).then_some(self.uid)
     }
@@ -227,6 +228,17 @@ mod tests {
             let (_listener, client, server) = connected(listen, connect);
             let (local, peer) = (server.local_addr().unwrap(), server.peer_addr().unwrap());
             drop(client);
+            assert!(matches!(admit_tcp(local, peer, false), Err(Stranger::NotFound)));
+        }
+    }
+
+    #[test]
+    fn a_peer_that_will_say_nothing_more_is_let_in_only_if_it_was_before() {
+        for (listen, connect) in CONNECTIONS {
+            let (_listener, client, server) = connected(listen, connect);
+            let (local, peer) = (server.local_addr().unwrap(), server.peer_addr().unwrap());
+            assert!(admit_tcp(local, peer, false).is_ok());
+            client.shutdown(std::net::Shutdown::Write).unwrap();
             assert!(matches!(admit_tcp(local, peer, false), Err(Stranger::NotFound)));
         }
     }
