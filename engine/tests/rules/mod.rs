@@ -1,5 +1,6 @@
 //! One file for each kind of rule.
 
+mod bounds;
 mod directory;
 mod file;
 mod flush;
