@@ -88,20 +88,21 @@ pub(crate) fn line(text: &str) -> String {
     if text.ends_with('\n') { text.into() } else { format!("{text}\n") }
 }
 
-/// Milliseconds since 1970 of a timestamp in UTC.
+/// Milliseconds since 1970 of a timestamp of RFC 3339.
 pub(crate) fn time_ms(text: &str) -> Option<i64> {
     let number = |range: std::ops::Range<usize>| {
         text.get(range)?.chars().try_fold(0, |sum, digit| Some(sum * 10 + i64::from(digit.to_digit(10)?)))
     };
-    let marks = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":")];
-    if !marks.iter().all(|(at, mark)| text.get(*at..at + 1) == Some(*mark)) {
+    let marks = [(4, "-"), (7, "-"), (13, ":"), (16, ":")];
+    let parted = marks.iter().all(|(at, mark)| text.get(*at..at + 1) == Some(*mark));
+    if !parted || !matches!(text.get(10..11)?, "T" | "t" | " ") {
         return None;
     }
-    let fraction = text.get(19..)?.strip_suffix('Z')?;
-    let millis = match fraction.strip_prefix('.') {
+    let (fraction, offset) = zone(text.get(19..)?)?;
+    let nanos = match fraction.strip_prefix('.') {
         None if fraction.is_empty() => 0,
         Some(digits) if !digits.is_empty() && digits.chars().all(|char| char.is_ascii_digit()) => {
-            format!("{digits}00")[..3].parse().ok()?
+            format!("{digits}00000000")[..9].parse().ok()?
         }
         _ => return None,
     };
@@ -117,10 +118,30 @@ pub(crate) fn time_ms(text: &str) -> Option<i64> {
         return None;
     }
     days += lengths.iter().take(month as usize - 1).sum::<i64>() + day - 1;
-    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second;
-    let time = seconds * 1000 + millis;
+    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset;
     // What 64 bits of nanoseconds hold.
-    time.checked_mul(1_000_000).map(|_| time)
+    seconds.checked_mul(1_000_000_000)?.checked_add(nanos).map(|time| time.div_euclid(1_000_000))
+}
+
+/// What stands before the zone at the end of a timestamp, and by how many seconds the zone is ahead.
+fn zone(text: &str) -> Option<(&str, i64)> {
+    if let Some(fraction) = text.strip_suffix(['Z', 'z']) {
+        return Some((fraction, 0));
+    }
+    let (fraction, zone) = text.split_at_checked(text.len().checked_sub(6)?)?;
+    let (sign, time) = zone.split_at_checked(1)?;
+    let (hours, minutes) = time.split_once(':')?;
+    if [hours, minutes].iter().any(|part| part.len() != 2 || !part.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        return None;
+    }
+    let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let ahead = (hours <= 23 && minutes <= 59).then_some((hours * 60 + minutes) * 60)?;
+    match sign {
+        "+" => Some((fraction, ahead)),
+        "-" => Some((fraction, -ahead)),
+        _ => None,
+    }
 }
 
 /// The elements of a content: it may be one.

@@ -75,3 +75,18 @@ fn a_first_frame_may_be_8216_bytes_long() {
         assert_eq!(replies.first().map(|reply| reply.message()), is_taken.then_some(unknown));
     }
 }
+
+#[test]
+fn a_buffer_that_is_lent_is_given_back() {
+    let mut rig = Rig::new(Dialect::Plain);
+    drop(rig.session.reclaim());
+    let size = rig.session.gather_bytes();
+    rig.session.adopt(vec![0; size - 1]);
+    assert!(rig.session.reclaim().is_empty(), "one that is too short is not kept");
+    rig.session.adopt(vec![0; size]);
+    assert_eq!(rig.session.reclaim().len(), size);
+    rig.session.adopt(vec![0; size]);
+    rig.blocked = true;
+    rig.send(1, &stat(Dialect::Plain, 0));
+    assert!(rig.session.reclaim().is_empty(), "something in it is still to be sent");
+}
