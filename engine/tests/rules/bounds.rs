@@ -90,3 +90,28 @@ fn a_buffer_that_is_lent_is_given_back() {
     rig.send(1, &stat(Dialect::Plain, 0));
     assert!(rig.session.reclaim().is_empty(), "something in it is still to be sent");
 }
+
+#[test]
+fn whether_anybody_waits_is_told_of_each_ticket() {
+    let mut rig = Rig::new(Dialect::Plain);
+    (rig.hold, rig.deaf) = (true, true);
+    rig.send(1, &stat(Dialect::Plain, 0));
+    rig.send(2, &stat(Dialect::Plain, 0));
+    let tickets: Vec<_> = rig.held.iter().map(|(ticket, _)| *ticket).collect();
+    let told = |rig: &Rig| {
+        tickets
+            .iter()
+            .map(|ticket| (rig.session.awaits(*ticket), rig.session.is_given_up(*ticket)))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told(&rig), [(true, false), (true, false)]);
+    rig.send(3, &Tmessage::Flush { oldtag: 1 });
+    assert_eq!(told(&rig), [(true, true), (true, false)]);
+    rig.answer(0);
+    assert_eq!(told(&rig), [(false, false), (true, false)]);
+    rig.disconnect();
+    assert_eq!(told(&rig), [(false, false), (true, true)]);
+    rig.answer(0);
+    assert_eq!(told(&rig), [(false, false), (false, false)]);
+    assert!(rig.session.is_drained());
+}
