@@ -14,6 +14,7 @@ pub mod inproc;
 pub mod limits;
 pub mod listen;
 pub mod log;
+pub mod notify;
 pub mod offload;
 pub mod peer;
 pub mod post;

@@ -63,6 +63,14 @@ impl Stop {
         let _ = rustix::io::write(&self.wake, &[1]);
     }
 
+    /// Another descriptor that becomes readable with this one.
+    ///
+    /// # Errors
+    /// There is no descriptor left.
+    pub(crate) fn watch(&self) -> io::Result<OwnedFd> {
+        self.readable.try_clone()
+    }
+
     /// Whether it was asked.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::SeqCst)

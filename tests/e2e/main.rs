@@ -19,6 +19,7 @@ mod posting;
 mod readme;
 mod storm;
 mod streams;
+mod supervised;
 mod users;
 
 /// Says something past the test runner, which keeps what a passing test prints.

@@ -124,14 +124,15 @@ impl fmt::Debug for Moving {
     }
 }
 
-/// Whether a variable is for an agent too. The session that we live in is not its session, and the sockets that we were
-/// given are not its sockets.
+/// Whether a variable is for an agent too. The session that we live in is not its session, the sockets that we were given
+/// are not its sockets, and our supervisor does not wait to hear from it (systemd.exec(5)).
 fn is_handed_on(variable: &[u8]) -> bool {
     let name = variable.split(|byte| *byte == b'=').next().unwrap_or_default();
     !name.is_empty()
         && name.len() < variable.len()
         && !name.starts_with(b"ZMX_SESSION")
         && !matches!(name, b"LISTEN_PID" | b"LISTEN_FDS" | b"LISTEN_FDNAMES" | b"LISTEN_PIDFDID")
+        && !matches!(name, b"NOTIFY_SOCKET" | b"WATCHDOG_PID" | b"WATCHDOG_USEC" | b"JOURNAL_STREAM")
 }
 
 fn below(dir: &[u8], name: &[u8]) -> Vec<u8> {
@@ -226,6 +227,9 @@ mod tests {
             "LISTEN_FDS=1",
             "LISTEN_PID=2",
             "LISTEN_FDNAMES=n",
+            "NOTIFY_SOCKET=/n",
+            "WATCHDOG_USEC=1",
+            "JOURNAL_STREAM=8:1",
             "B=",
             "CODEX_HOME=/e",
             "CODEX_HOMES=/h",

@@ -13,6 +13,7 @@ use drivers::inherit::{self, Given, InheritError};
 use drivers::limits::Inherited;
 use drivers::listen::{ListenError, Listener, Stream};
 use drivers::log::{self, Clean};
+use drivers::notify::Notifier;
 use drivers::server::Options;
 use drivers::signals::{self, Stop};
 use drivers::uring::Unavailable;
@@ -52,7 +53,10 @@ pub(super) fn run(options: Serve) -> Result<(), ServeError> {
     if !lone {
         tracing::info!("serving with the driver {driver}; {resolving}");
     }
-    Ok(driver.serve(&tree, &listeners, streams, &stop, &limits)?)
+    let notifier = Notifier::ready(&stop)?;
+    let served = driver.serve(&tree, &listeners, streams, &stop, &limits);
+    notifier.end(&stop);
+    Ok(served?)
 }
 
 /// How agents are moved, and a line in the log that says so.
