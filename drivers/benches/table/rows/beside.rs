@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use proto::{OTRUNC, OWRITE, Tmessage};
 
-use crate::Scale;
 use crate::client::{Client, FILE, Reads};
 use crate::figures::{CLIENT, SERVER};
 use crate::machine::Machine;
 use crate::table::{Row, Table, Target};
+use crate::{DRIVERS, Scale};
 
 /// Beside a move, and beside the first index of a long transcript.
 pub(crate) fn measure(machine: &Machine, scale: Scale, table: &mut Table) {
@@ -51,22 +51,31 @@ fn beside_move(machine: &Machine, scale: Scale, table: &mut Table) {
 fn beside_index(machine: &Machine, scale: Scale, table: &mut Table) {
     let megabytes = scale.of(228);
     let agent = machine.codex(megabytes * 1_000_000);
+    for driver in DRIVERS {
+        let (alone, beside) = slowest(machine, scale, driver, &format!("{}/chat/00000000-user", agent.place));
+        let name = format!("p99 of a Tread beside a first index of {megabytes} MB, {driver}");
+        table.add(Row::beside(name, (beside * 1e6, "us"), ("alone", alone * 1e6), Target::Most(3.0)));
+    }
+}
+
+/// How long the slowest hundredth of small reads take at least, in seconds: alone, and while another client opens the first
+/// message of a chat.
+fn slowest(machine: &Machine, scale: Scale, driver: &str, chat: &str) -> (f64, f64) {
     let path = machine.file("small", 64 << 10);
     let (mut alone, mut beside) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..scale.turns {
-        let server = machine.serve("auto", &[SERVER, CLIENT]);
+        let server = machine.serve(driver, &[SERVER, CLIENT]);
         let mut client = server.client(8192 + 24);
         client.open(FILE, &path);
         let mut reads = Reads::new(&client, 8192, 64 << 10);
         alone = alone.min(p99(&mut client, &mut reads, &mut some(READS)));
-        let chat = format!("{}/chat/00000000-user", agent.place);
+        let chat = chat.to_owned();
         let mut other = server.client(8192);
         let index = thread::spawn(move || other.open(FILE, &chat));
         beside = beside.min(p99(&mut client, &mut reads, &mut || !index.is_finished()));
         index.join().expect("an index");
     }
-    let name = format!("p99 of a Tread beside a first index of {megabytes} MB");
-    table.add(Row::beside(name, (beside * 1e6, "us"), ("alone", alone * 1e6), Target::Most(3.0)));
+    (alone, beside)
 }
 
 /// So many times.
