@@ -99,6 +99,8 @@ const PARTS: [(&str, Measure); 10] = [
 ];
 /// Those that serve many connections.
 pub(crate) const DRIVERS: [&str; 2] = ["blocking", "uring"];
+/// How many times a turn of throughput is measured, a moment each: the best of many short ones is one in which nobody else ran.
+pub(crate) const MOMENTS: usize = 5;
 const FULL: Scale = Scale { divisor: 1, turns: 7, seconds: 1.0, idle: 30.0 };
 const QUICK: Scale = Scale { divisor: 50, turns: 1, seconds: 0.05, idle: 1.0 };
 /// Set where this program is to be the responder: where it listens.

@@ -7,7 +7,7 @@ use crate::client::Crowd;
 use crate::figures::{SERVER, cpu_ns};
 use crate::machine::Machine;
 use crate::table::{Row, Table, Target};
-use crate::{DRIVERS, Scale};
+use crate::{DRIVERS, MOMENTS, Scale};
 
 /// Throughput, processor time, and memory of those that say nothing.
 pub(crate) fn measure(machine: &Machine, scale: Scale, table: &mut Table) {
@@ -51,8 +51,8 @@ fn busy(
         (server, crowd)
     });
     let mut best = [Busy { rate: 0.0, cpu: f64::INFINITY }; 2];
-    let time = Duration::from_secs_f64(scale.seconds / 2.0);
-    for _ in 0..scale.turns {
+    let time = Duration::from_secs_f64(scale.seconds / 10.0);
+    for _ in 0..scale.turns * MOMENTS {
         for (best, (server, crowd)) in best.iter_mut().zip(&mut servers) {
             let (cpu, start) = (cpu_ns(server.pid()), Instant::now());
             let requests = crowd.run(flight, time) as f64;

@@ -6,7 +6,7 @@ use crate::client::{Client, FILE, Reads};
 use crate::figures::{CLIENT, SERVER};
 use crate::machine::{Machine, Server};
 use crate::table::{Row, Table, Target};
-use crate::{DRIVERS, Scale};
+use crate::{DRIVERS, MOMENTS, Scale};
 
 /// All of them.
 pub(crate) fn measure(machine: &Machine, scale: Scale, table: &mut Table) {
@@ -51,8 +51,8 @@ fn rates(machine: &Machine, scale: Scale, what: &Reading<'_>, processor: usize) 
     ];
     let mut clients: Vec<(Client, Reads)> = servers.iter().map(|server| client(server, what)).collect();
     let mut best = [0.0_f64; 3];
-    let time = Duration::from_secs_f64(scale.seconds / 4.0);
-    for _ in 0..scale.turns {
+    let time = Duration::from_secs_f64(scale.seconds / 20.0);
+    for _ in 0..scale.turns * MOMENTS {
         for (best, (client, reads)) in best.iter_mut().zip(&mut clients) {
             *best = best.max(reads.run(client, what.flight, time));
         }

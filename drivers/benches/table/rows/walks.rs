@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::figures::{CLIENT, SERVER};
 use crate::machine::{Machine, Server};
 use crate::table::{Row, Table, Target};
-use crate::{DRIVERS, Scale};
+use crate::{DRIVERS, MOMENTS, Scale};
 
 /// All of them.
 pub(crate) fn measure(machine: &Machine, scale: Scale, table: &mut Table) {
@@ -56,10 +56,10 @@ pub(crate) fn measure(machine: &Machine, scale: Scale, table: &mut Table) {
 /// Files a second, of each client: the best of turns that are taken one after the other.
 fn rates(scale: Scale, clients: &mut [Visits], flight: usize) -> Vec<f64> {
     let mut best = vec![0.0_f64; clients.len()];
-    for _ in 0..scale.turns {
+    for _ in 0..scale.turns * MOMENTS {
         for (best, client) in best.iter_mut().zip(&mut *clients) {
             let (start, mut files) = (Instant::now(), 0);
-            while start.elapsed().as_secs_f64() < scale.seconds / 4.0 {
+            while start.elapsed().as_secs_f64() < scale.seconds / 20.0 {
                 files += client.round(flight);
             }
             *best = best.max(files as f64 / start.elapsed().as_secs_f64());
