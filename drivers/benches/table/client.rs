@@ -5,6 +5,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use proto::frame::{self, Next};
@@ -25,7 +26,7 @@ pub(crate) struct Client {
 impl Client {
     /// Attaches to a tree as fid [`ROOT`].
     pub(crate) fn attach(socket: &Path, dialect: Dialect, msize: u32, aname: &str) -> Self {
-        let stream = UnixStream::connect(socket).expect("a server");
+        let stream = connect(socket);
         let inbox = vec![0; (2 * msize as usize).max(256 * 1024)];
         let mut client = Self { stream, dialect, msize, inbox, from: 0, to: 0 };
         client.call(NOTAG, &Tmessage::Version { msize, version: dialect.name().as_bytes() });
@@ -161,6 +162,18 @@ impl Client {
     }
 }
 
+/// Connects, once the socket that is there is listened to.
+fn connect(socket: &Path) -> UnixStream {
+    let start = Instant::now();
+    loop {
+        match UnixStream::connect(socket) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(start.elapsed() < PATIENCE, "{}: {error}", socket.display()),
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Reads of one file one after the other, again from the start when its end is near.
 pub(crate) struct Reads {
     request: Vec<u8>,
@@ -259,6 +272,7 @@ impl Crowd {
     }
 }
 
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The fid of the root, and of the file that is read.
 pub(crate) const ROOT: u32 = 0;
 pub(crate) const FILE: u32 = 1;

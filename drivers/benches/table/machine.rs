@@ -5,7 +5,6 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -262,7 +261,8 @@ impl Server {
         let server = Self { process: Process(process.expect("a server")), socket };
         pin(&[CLIENT]);
         let start = Instant::now();
-        while UnixStream::connect(&server.socket).is_err() {
+        // It is not connected to before somebody has something to say: a server at rest is one nobody ever spoke to.
+        while !server.socket.exists() {
             assert!(start.elapsed() < PATIENCE, "{command:?} does not serve");
             thread::sleep(Duration::from_millis(1));
         }

@@ -67,9 +67,8 @@ fn busy(
 pub(crate) fn idle_kib(machine: &Machine, driver: &str, connections: usize) -> f64 {
     let path = machine.file("small", 4096);
     let server = machine.serve(driver, &[SERVER]);
+    sleep(Duration::from_millis(300));
     let before = server.resident_kib();
-    // The one that found out whether it serves has ended.
-    sleep(Duration::from_millis(100));
     let mut crowd = Crowd::new(server.socket(), connections, 4072, &path, 4096);
     crowd.run(1, Duration::ZERO);
     sleep(Duration::from_secs(3));
