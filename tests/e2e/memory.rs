@@ -22,8 +22,10 @@ fn a_server_takes_little_at_rest_and_little_for_each_fid() {
     for number in 0..100 {
         home.write(&format!(".hermes/{number:04}.txt"), b"{}\n");
     }
+    // The least of a few: how much of the program the kernel maps beside what is used differs from start to start.
+    let idle = (0..STARTS).map(|_| Daemon::start(&mut home.command(&[])).memory_kib("VmRSS"));
+    let idle = idle.min().expect("there is a start");
     let daemon = Daemon::start(&mut home.command(&[]));
-    let idle = daemon.memory_kib("VmRSS");
     let mut client = client(&home.posted("agents"), Dialect::Plain);
     let walk = |first: u32, client: &mut tests::check::Client| {
         let mut spaces: Vec<Vec<u8>> = vec![Vec::new(); FIDS_AT_ONCE as usize];
@@ -135,6 +137,7 @@ const FIDS: u32 = 10_000;
 /// As many as may be in flight.
 const FIDS_AT_ONCE: u32 = 50;
 const FID_BYTES_MAX: u64 = 128;
+const STARTS: usize = 5;
 const IDLE_KIB_MAX: u64 = 4096;
 /// The same of one that is not optimised.
 const IDLE_DEBUG_KIB_MAX: u64 = 8192;
