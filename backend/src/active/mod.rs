@@ -388,9 +388,7 @@ impl Active {
         if turn.effort == Effort::Cached {
             return Err(Halt::Cold);
         }
-        if let Some(boot_s) = process::boot_time_s(&*self.host) {
-            self.boot_s.store(boot_s, Ordering::Relaxed);
-        }
+        self.learn_boot();
         let last = self.table();
         let pass = Pass {
             host: &*self.host,
@@ -415,7 +413,8 @@ impl Active {
             return Err(Halt::Cold);
         }
         let peers = self.table().processes(agent.root);
-        let boot_s = self.boot_s();
+        // The scan that found the agent may not have learnt it.
+        let boot_s = self.boot_s().or_else(|| self.learn_boot());
         let scene = Scene {
             host: &*self.host,
             root: agent.root,
@@ -474,6 +473,11 @@ impl Active {
 
     fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads when the machine was started, which can be set anew while it runs (the clock is).
+    fn learn_boot(&self) -> Option<i64> {
+        process::boot_time_s(&*self.host).inspect(|boot_s| self.boot_s.store(*boot_s, Ordering::Relaxed))
     }
 
     fn boot_s(&self) -> Option<i64> {

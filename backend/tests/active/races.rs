@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use backend::host::fixture::{Edit, Fixture, Process};
-use backend::host::wrap::Hooked;
+use backend::host::wrap::{Fault, FaultKind, Faulty, Hooked};
 use backend::{Agents, Limits};
 use proto::Refusal;
 
@@ -146,4 +146,31 @@ fn an_open_transcript_reads_on_and_all_else_ends_with_the_process() {
             assert!(client.walk(&dir, name).is_err(), "{name}");
         }
     }
+}
+
+/// A call of the machine that fails during the first scan is made up for by the next request, whatever call it was.
+#[test]
+fn what_failed_once_is_not_remembered() {
+    let mut failed = 0;
+    for number in 0..64 {
+        let faulty = Arc::new(Faulty::new(Arc::new(machine()), move |call, _| {
+            (call == number).then_some(Fault { kind: FaultKind::ManyFiles, after: 0 })
+        }));
+        let mut client = Client::new(Agents::new(Arc::clone(&faulty) as _, Limits { pinned_descriptors: 8 }));
+        _ = client.list("active/claude");
+        // There is no such call, or it opens nothing.
+        if faulty.faults().is_empty() {
+            continue;
+        }
+        failed += 1;
+        let started = client.field("claude", 50, "started");
+        assert_eq!(started, (boot_s() + 50).to_string(), "call {number} failed");
+        assert_eq!(client.ls("active/claude"), ["50"], "call {number} failed");
+    }
+    assert!(failed > 8, "only {failed} calls can fail");
+}
+
+fn boot_s() -> u64 {
+    let now = Fixture::default().with(|world| world.now());
+    (now.wall_ns as u64 - now.mono_ns) / 1_000_000_000
 }
