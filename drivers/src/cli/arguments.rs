@@ -164,7 +164,7 @@ pub(crate) struct Serve {
     /// Let --tcp listen on an address that other machines reach. Whoever connects there sees everything
     #[arg(long)]
     pub(crate) allow_remote: bool,
-    /// Let clients move agents between zmx sessions, by writing a name into /active/<harness>/<pid>/zmx. Never over TCP
+    /// Let clients move agents between zmx sessions, by writing a name into an agent's zmx. Never over TCP
     #[arg(long)]
     pub(crate) allow_move: bool,
     /// The zmx that agents are moved with [default: the one in PATH]
