@@ -100,10 +100,15 @@ impl Pass<'_> {
 
     /// Looks at one process; `None` if it is gone or may not be looked at.
     fn look(&self, pid: u32) -> Result<Option<Seen>, Halt> {
-        let (stat, meta) = match Stat::read(self.host, pid) {
-            Ok(found) => found,
-            Err(errno) => return if is_of_process(errno) { Ok(None) } else { Err(errno.into()) },
-        };
+        match self.look_at(pid) {
+            Ok(found) => Ok(found),
+            Err(errno) if is_of_process(errno) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn look_at(&self, pid: u32) -> Result<Option<Seen>, Errno> {
+        let (stat, meta) = Stat::read(self.host, pid)?;
         if !stat.is_alive() {
             return Ok(None);
         }
@@ -113,7 +118,7 @@ impl Pass<'_> {
             .get(&pid)
             .filter(|seen| seen.stat.process == stat.process && seen.stat.comm == stat.comm);
         let uid = self.host.me().uid;
-        if stat.is_kernel() || (meta.uid != uid && !self.is_own(&stat, meta.uid, known)) {
+        if stat.is_kernel() || (meta.uid != uid && !self.is_own(&stat, meta.uid, known)?) {
             return Ok(Some(Seen { stat, program: Judgement::Foreign }));
         }
         let program = match known.map(|seen| (seen.stat.image, seen.program)) {
@@ -131,12 +136,12 @@ impl Pass<'_> {
     }
 
     /// Whether a process is our user's although its files say `owner`: they say root of one that is not dumpable.
-    fn is_own(&self, stat: &Stat, owner: u32, known: Option<&Seen>) -> bool {
-        match known {
+    fn is_own(&self, stat: &Stat, owner: u32, known: Option<&Seen>) -> Result<bool, Errno> {
+        Ok(match known {
             _ if owner != ROOT_UID => false,
             Some(seen) => seen.program != Judgement::Foreign,
-            None => process::uid(self.host, stat.process.pid) == Some(self.host.me().uid),
-        }
+            None => process::uid(self.host, stat.process.pid)? == self.host.me().uid,
+        })
     }
 
     /// Decides by arguments and executable.

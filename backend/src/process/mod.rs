@@ -139,8 +139,8 @@ pub(crate) fn pids(host: &dyn Host) -> Result<Option<Vec<u32>>, Errno> {
 
 /// The user a process runs as. Its directory says so even where its files, because it is not dumpable, say root
 /// (`task_dump_owner` in `fs/proc/base.c`).
-pub(crate) fn uid(host: &dyn Host, pid: u32) -> Option<u32> {
-    host.stat(Root::Proc, &dir(pid), Effort::Full).ok().map(|meta| meta.uid)
+pub(crate) fn uid(host: &dyn Host, pid: u32) -> Result<u32, Errno> {
+    Ok(host.stat(Root::Proc, &dir(pid), Effort::Full)?.uid)
 }
 
 /// This process and those it descends from. `known`: the parent of a process, where it need not be asked for.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use backend::host::fixture::{Edit, Fixture, Process};
+use backend::host::fixture::{Edit, Fixture, Process, Refuses};
 use backend::host::wrap::{Fault, FaultKind, Faulty, Hooked};
 use backend::{Agents, Limits};
 use proto::Refusal;
@@ -148,26 +148,32 @@ fn an_open_transcript_reads_on_and_all_else_ends_with_the_process() {
     }
 }
 
-/// A call of the machine that fails during the first scan is made up for by the next request, whatever call it was.
+/// A call of the machine that fails during the first scan is made up for by the next request, whatever call it was. Of a
+/// process that is not dumpable it is asked in a call of its own whose it is.
 #[test]
 fn what_failed_once_is_not_remembered() {
-    let mut failed = 0;
-    for number in 0..64 {
-        let faulty = Arc::new(Faulty::new(Arc::new(machine()), move |call, _| {
-            (call == number).then_some(Fault { kind: FaultKind::ManyFiles, after: 0 })
-        }));
-        let mut client = Client::new(Agents::new(Arc::clone(&faulty) as _, Limits { pinned_descriptors: 8 }));
-        _ = client.list("active/claude");
-        // There is no such call, or it opens nothing.
-        if faulty.faults().is_empty() {
-            continue;
+    for refuses in [Refuses::default(), Refuses { fd: true, ..Refuses::default() }] {
+        let mut failed = 0;
+        for number in 0..64 {
+            let machine = machine();
+            machine.apply(&Edit::Refuse { pid: 50, refuses }).unwrap();
+            let faulty = Arc::new(Faulty::new(Arc::new(machine), move |call, _| {
+                (call == number).then_some(Fault { kind: FaultKind::ManyFiles, after: 0 })
+            }));
+            let agents = Agents::new(Arc::clone(&faulty) as _, Limits { pinned_descriptors: 8 });
+            let mut client = Client::new(agents);
+            _ = client.list("active/claude");
+            // There is no such call, or it opens nothing.
+            if faulty.faults().is_empty() {
+                continue;
+            }
+            failed += 1;
+            let started = client.field("claude", 50, "started");
+            assert_eq!(started, (boot_s() + 50).to_string(), "{refuses:?}: call {number} failed");
+            assert_eq!(client.ls("active/claude"), ["50"], "{refuses:?}: call {number} failed");
         }
-        failed += 1;
-        let started = client.field("claude", 50, "started");
-        assert_eq!(started, (boot_s() + 50).to_string(), "call {number} failed");
-        assert_eq!(client.ls("active/claude"), ["50"], "call {number} failed");
+        assert!(failed > 8, "only {failed} calls can fail");
     }
-    assert!(failed > 8, "only {failed} calls can fail");
 }
 
 fn boot_s() -> u64 {
