@@ -174,7 +174,7 @@ refusals! {
         /// More requests of one connection that wait than may.
         TOO_MANY_PARKED = EBUSY "busy: the limit is 32 waiting requests for each connection";
         /// A large request, when the daemon has no memory for the rest of it.
-        INPUT_MEMORY = ENOMEM "Cannot allocate memory: the limit is 32 MiB for requests of all connections";
+        INPUT_MEMORY = ENOMEM "no memory for the request: the limit is 32 MiB for requests of all connections";
         /// A wait for a worker, when too many were lost in calls of the host that never return.
         WORKERS_STUCK = EIO "i/o error: 8 workers hang in calls that never return, which is the limit";
         /// Anything that would change the tree: write, create, remove, wstat.

@@ -90,7 +90,7 @@ impl Pass<'_> {
         let line = if self.with_ancestors {
             Vec::new()
         } else {
-            process::ancestry(self.host, &|pid| seen.get(&pid).map(|found| found.stat.ppid))
+            process::ancestry(self.host, &|pid| seen.get(&pid).map(|found| found.stat.ppid))?
         };
         let (unlisted, agents): (Vec<_>, Vec<_>) =
             self.agents(&seen)?.into_iter().partition(|agent| line.contains(&agent.process.pid));
@@ -102,7 +102,7 @@ impl Pass<'_> {
     fn look(&self, pid: u32) -> Result<Option<Seen>, Halt> {
         match self.look_at(pid) {
             Ok(found) => Ok(found),
-            Err(errno) if is_of_process(errno) => Ok(None),
+            Err(errno) if process::is_of_process(errno) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -196,11 +196,6 @@ impl Pass<'_> {
         };
         Ok(roles.iter().filter(|entry| counts(*entry)).map(|(agent, _)| *agent).collect())
     }
-}
-
-/// Whether an error is about one process, which is gone or not ours to look at, and not about us.
-fn is_of_process(errno: Errno) -> bool {
-    matches!(errno, Errno::NOENT | Errno::SRCH | Errno::NOTDIR | Errno::ACCESS | Errno::PERM)
 }
 
 const ROOT_UID: u32 = 0;

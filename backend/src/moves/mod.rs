@@ -111,7 +111,7 @@ impl Moves {
         let zmx = self.settings.zmx().filter(|zmx| host.may_run(zmx)).ok_or(Refusal::MOVE_NO_ZMX)?;
         let program = self.settings.program(agent.root).filter(|program| host.may_run(program));
         let program = program.ok_or(Refusal::MOVE_NO_HARNESS)?;
-        if process::ancestry(host, &|_| None).contains(&agent.process.pid) {
+        if process::ancestry(host, &|_| None)?.contains(&agent.process.pid) {
             return Err(Refusal::MOVE_ANCESTOR.into());
         }
         let words = [zmx, b"run", name.as_bytes(), b"-d", program].map(<[u8]>::to_vec);

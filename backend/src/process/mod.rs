@@ -144,18 +144,35 @@ pub(crate) fn uid(host: &dyn Host, pid: u32) -> Result<u32, Errno> {
 }
 
 /// This process and those it descends from. `known`: the parent of a process, where it need not be asked for.
-pub(crate) fn ancestry(host: &dyn Host, known: &dyn Fn(u32) -> Option<u32>) -> Vec<u32> {
-    let mut line = vec![host.me().pid];
-    while let Some(&pid) = line.last()
-        && line.len() < MOST_ANCESTORS
-    {
-        let parent = known(pid).or_else(|| Stat::read(host, pid).ok().map(|(stat, _)| stat.ppid));
-        match parent {
-            Some(parent) if parent != 0 && !line.contains(&parent) => line.push(parent),
-            _ => break,
+///
+/// Of a process that `/proc` hides from this user (`hidepid=` of proc(5)) the parent cannot be known, and the line ends there.
+///
+/// # Errors
+/// The parent of this process itself cannot be learnt, or that of another for a reason that is not that process's.
+pub(crate) fn ancestry(host: &dyn Host, known: &dyn Fn(u32) -> Option<u32>) -> Result<Vec<u32>, Errno> {
+    let me = host.me().pid;
+    let mut line = vec![me];
+    let mut pid = me;
+    while line.len() < MOST_ANCESTORS {
+        let parent = match known(pid).map_or_else(|| Stat::read(host, pid).map(|(stat, _)| stat.ppid), Ok) {
+            Ok(parent) => parent,
+            // Another machine's processes, as `--proc` has them, or one that has ended.
+            Err(Errno::NOENT | Errno::SRCH) => break,
+            Err(errno) if pid != me && is_of_process(errno) => break,
+            Err(errno) => return Err(errno),
+        };
+        if parent == 0 || line.contains(&parent) {
+            break;
         }
+        line.push(parent);
+        pid = parent;
     }
-    line
+    Ok(line)
+}
+
+/// Whether an error is about one process, which is gone or not ours to look at, and not about us.
+pub(crate) fn is_of_process(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::SRCH | Errno::NOTDIR | Errno::ACCESS | Errno::PERM)
 }
 
 /// When the machine was started, in seconds since 1970: `btime` of `/proc/stat`.

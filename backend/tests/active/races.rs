@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use backend::host::Host;
 use backend::host::fixture::{Edit, Fixture, Process, Refuses};
 use backend::host::wrap::{Fault, FaultKind, Faulty, Hooked};
 use backend::{Agents, Limits};
@@ -174,6 +175,33 @@ fn what_failed_once_is_not_remembered() {
         }
         assert!(failed > 8, "only {failed} calls can fail");
     }
+}
+
+/// Who it descends from is known, or nothing is told: an ancestor is not listed because of calls that failed.
+#[test]
+fn no_ancestor_is_listed_whatever_fails() {
+    let (mut told, mut refused) = (0, 0);
+    for (first, second) in (0..32).flat_map(|first| (first..32).map(move |second| (first, second))) {
+        for kind in [FaultKind::ManyFiles, FaultKind::Refused] {
+            let machine = machine();
+            let me = machine.me().pid;
+            _ = machine.apply(&Edit::Exit { pid: me });
+            let daemon = Process { ppid: 50, uid: 1000, ..Process::new(me, "9agents") };
+            machine.apply(&Edit::Start(Box::new(daemon))).unwrap();
+            let faulty = Faulty::new(Arc::new(machine), move |call, _| {
+                (call == first || call == second).then_some(Fault { kind, after: 0 })
+            });
+            let agents = Agents::new(Arc::new(faulty), Limits { pinned_descriptors: 8 });
+            match Client::new(agents).list("active/claude") {
+                Ok(listed) => {
+                    assert!(listed.is_empty(), "{kind:?}: calls {first} and {second} failed");
+                    told += 1;
+                }
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(told > 100 && refused > 100, "{told} told, {refused} refused");
 }
 
 fn boot_s() -> u64 {
