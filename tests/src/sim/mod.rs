@@ -202,6 +202,13 @@ impl Race {
             if matches!(edit, Edit::Advance { .. }) && !takes_time {
                 return;
             }
+            // A file with another name that is none to hide is innocent (contract 3): nothing to hide comes into it.
+            if let Edit::Append { path, bytes } = edit
+                && holds_canary(bytes)
+                && machine.with(|world| world.links(path)).is_ok_and(|names| names > 1)
+            {
+                continue;
+            }
             // What cannot be done is passed over: the change is of another state of things.
             let done = machine.apply(edit);
             if self.tells {
@@ -600,6 +607,10 @@ fn faulty(weights: Weights, dice: &Dice, race: &Race, prepared: &Arc<Prepared>, 
         }
         weights.draw(call, &mut |count| dice.below(count))
     })
+}
+
+fn holds_canary(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, CANARY.as_bytes()).is_some()
 }
 
 /// The least msize of a dialect.
