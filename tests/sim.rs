@@ -1,6 +1,7 @@
 //! Many short runs of the whole server over machines in memory.
 //!
-//! `NINEAGENTS_SIM_RUNS` says how many, `NINEAGENTS_SIM_SEED` from which seed on. A failure prints one command that does it
+//! `NINEAGENTS_SIM_RUNS` says how many, `NINEAGENTS_SIM_SEED` from which seed on, `NINEAGENTS_SIM_SCENE` in which scene alone
+//! (`home`, `agents`, `chats`). A failure prints one command that does it
 //! again, shrunk to what matters: it runs the plan in `NINEAGENTS_SIM_PLAN` and tells what happens.
 
 use std::fmt::Debug;
@@ -121,6 +122,7 @@ fn run_all(first: u64, runs: u64) -> Report {
     let next = AtomicU64::new(0);
     let failed = AtomicBool::new(false);
     let total = Mutex::new(Report::default());
+    let scene = variable::<String>("NINEAGENTS_SIM_SCENE");
     let threads = thread::available_parallelism().map_or(1, Into::into);
     thread::scope(|scope| {
         let work = || {
@@ -130,7 +132,7 @@ fn run_all(first: u64, runs: u64) -> Report {
                 if number >= runs {
                     break;
                 }
-                let plan = Plan::seeded(first.wrapping_add(number));
+                let plan = planned(first.wrapping_add(number), scene.as_deref());
                 match twice(&stage, &plan) {
                     Ok(report) => add(&mut total.lock().expect("no thread panics with it"), number, report),
                     Err(_) => {
@@ -145,6 +147,14 @@ fn run_all(first: u64, runs: u64) -> Report {
     });
     assert!(!failed.load(Ordering::Relaxed), "a run broke an invariant: see above");
     total.into_inner().expect("no thread panics with it")
+}
+
+/// The plan of a seed, in some scene or in whichever it says.
+fn planned(seed: u64, scene: Option<&str>) -> Plan {
+    match scene {
+        Some(name) => Plan::in_scene(seed, name).expect("a scene of this name"),
+        None => Plan::seeded(seed),
+    }
 }
 
 fn add(total: &mut Report, number: u64, report: Report) {

@@ -83,6 +83,22 @@ bugs! {
     MoveCounted
     /// A connection from afar may move.
     MoveRemote
+    /// A process that has the pid of another is taken for it.
+    PidReused
+    /// What was seen of an agent counts though it has ended meanwhile.
+    AgentCrossed
+    /// A record counts for whoever has the pid in it.
+    RecordStale
+    /// This process's own ancestors are listed.
+    AncestorListed
+    /// A line of a transcript counts before its end is written.
+    HalfLineTold
+    /// A line that was met half written is gone on with at its second half.
+    LineCut
+    /// A record that a transcript repeats is told again, and moves the ids behind it.
+    RecordTwice
+    /// A transcript that is another by now is told from the old places.
+    ChatStale
 }
 
 /// Plants a bug in place of the one before, or none.

@@ -92,6 +92,8 @@ impl Pass<'_> {
         } else {
             process::ancestry(self.host, &|pid| seen.get(&pid).map(|found| found.stat.ppid))?
         };
+        #[cfg(feature = "planted")]
+        let line = if engine::planted::is(engine::planted::Bug::AncestorListed) { Vec::new() } else { line };
         let (unlisted, agents): (Vec<_>, Vec<_>) =
             self.agents(&seen)?.into_iter().partition(|agent| line.contains(&agent.process.pid));
         let agents = agents.into_iter().map(Arc::new).collect();

@@ -135,6 +135,10 @@ impl Builder {
     /// # Errors
     /// Those of the source.
     pub fn holds(&self, source: &dyn Source) -> Result<bool, Error> {
+        #[cfg(feature = "planted")]
+        if engine::planted::is(engine::planted::Bug::ChatStale) {
+            return Ok(true);
+        }
         for stretch in [self.seal.head, self.seal.tail] {
             if Stretch::of(source, stretch.start, stretch.length)? != stretch {
                 return Ok(false);
@@ -153,6 +157,10 @@ impl Builder {
     /// Takes in a block that stands at `self.at`. `ends`: nothing follows it, now.
     fn block(&mut self, bytes: &[u8], ends: bool) -> Result<(), Error> {
         let base = self.at;
+        #[cfg(feature = "planted")]
+        if engine::planted::is(engine::planted::Bug::LineCut) {
+            self.halted = false;
+        }
         if self.halted {
             match memchr::memchr(b'\n', bytes) {
                 None => self.at += bytes.len() as u64,
@@ -175,6 +183,10 @@ impl Builder {
         }
         let rest = &bytes[start..];
         if ends && !(rest.is_empty() && self.covered == base + bytes.len() as u64) {
+            #[cfg(feature = "planted")]
+            if engine::planted::is(engine::planted::Bug::HalfLineTold) {
+                self.piece(rest, base + start as u64, true)?;
+            }
             self.scanner.reset();
             self.halted = true;
             self.at = base + bytes.len() as u64;

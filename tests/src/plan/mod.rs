@@ -14,7 +14,7 @@ mod step;
 use std::fmt;
 use std::str::FromStr;
 
-pub use scene::{CANARY, Change, Prepared, SCENES, Scene, Spot};
+pub use scene::{BOOT_S, CANARY, Change, Life, Prepared, SCENES, Scene, Spot};
 pub use setup::{Cut, Setup};
 pub use step::{Happening, How, Mood, Near, Request, Route, Step, What, Which};
 
@@ -41,6 +41,13 @@ impl Plan {
             setup: choices.word(),
             steps: (0..steps).map(|_| choices.word()).collect(),
         }
+    }
+
+    /// The plan of a seed, in the scene of this name.
+    pub fn in_scene(seed: u64, name: &str) -> Option<Self> {
+        let plan = Self::seeded(seed);
+        let number = Setup::scene_of(name)?;
+        Some(Self { setup: plan.setup & !Setup::SCENE_BITS | number, ..plan })
     }
 
     /// The plan that a fuzzer's bytes spell, and the rest of them, for the schedule.

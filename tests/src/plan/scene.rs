@@ -8,8 +8,13 @@
 //! boundary's own code.
 
 mod home;
+mod live;
+
+use std::collections::BTreeSet;
 
 use backend::host::fixture::{Edit, World};
+
+pub use live::{BOOT_S, Life};
 
 /// What no client may ever see.
 pub const CANARY: &str = "CANARY-4f1d";
@@ -21,8 +26,8 @@ pub struct Scene {
     pub name: &'static str,
     /// Makes the machine.
     pub build: fn() -> World,
-    /// Paths in the tree, of which some lead nowhere.
-    pub paths: &'static [&'static str],
+    /// Paths in the tree, of which some lead nowhere; the first 256 are walked to.
+    pub paths: fn() -> Vec<String>,
     /// Names to walk to from wherever one is.
     pub words: &'static [&'static [u8]],
     /// Hidden names that do not hold the canary.
@@ -31,6 +36,8 @@ pub struct Scene {
     pub databases: &'static [(&'static str, &'static str)],
     /// The places where something happens.
     pub spots: fn() -> Vec<Spot>,
+    /// Whether agents live there.
+    pub lives: bool,
 }
 
 /// A file or directory, and what can become of it. A run looks at few of them, so that what is asked and what changes meet.
@@ -48,10 +55,12 @@ pub struct Change {
     /// One after the other. One that cannot be done is passed over. In the middle of a request time does not pass: what
     /// follows an [`Edit::Advance`] is left out.
     pub edits: Vec<Edit>,
+    /// Of all that have this number at most one happens in a run, and at most once.
+    pub once: Option<u64>,
 }
 
 /// All scenes.
-pub const SCENES: &[&Scene] = &[&home::HOME];
+pub const SCENES: &[&Scene] = &[&home::HOME, &live::AGENTS, &live::CHATS];
 
 impl Scene {
     /// Whether a name must not be seen.
@@ -61,7 +70,16 @@ impl Scene {
 
     /// Makes what runs start from.
     pub fn prepare(&'static self) -> Prepared {
-        Prepared { scene: self, world: (self.build)(), spots: (self.spots)() }
+        let lives = if self.lives { live::lives().collect() } else { Vec::new() };
+        let begun = lives.iter().filter(|life| life.is_first()).map(|life| life.serial).collect();
+        Prepared {
+            scene: self,
+            world: (self.build)(),
+            paths: (self.paths)(),
+            spots: (self.spots)(),
+            lives,
+            begun,
+        }
     }
 }
 
@@ -72,6 +90,12 @@ pub struct Prepared {
     pub scene: &'static Scene,
     /// The machine.
     pub world: World,
+    /// Paths in the tree.
+    pub paths: Vec<String>,
     /// The places where something happens.
     pub spots: Vec<Spot>,
+    /// Every agent there ever is.
+    pub lives: Vec<Life>,
+    /// Those changes that happen once, and have.
+    pub begun: BTreeSet<u64>,
 }

@@ -222,9 +222,9 @@ pub enum How {
 const STEPS: &[(u8, What)] = &[
     (150, What::Ask),
     (56, What::Change),
-    (10, What::Race),
-    (18, What::Pass),
-    (10, What::Gate),
+    (18, What::Race),
+    (12, What::Pass),
+    (8, What::Gate),
     (8, What::HangUp),
     (4, What::Shed),
 ];
@@ -291,7 +291,7 @@ impl Step {
                 Self::Ask { client, mood, twice, request: Request::take(&mut bits) }
             }
             What::Change => Self::Change(Happening::take(&mut bits)),
-            What::Race => Self::Race { calls: bits.take(3) as u8, change: Happening::take(&mut bits) },
+            What::Race => Self::Race { calls: bits.take(4) as u8, change: Happening::take(&mut bits) },
             What::Pass => Self::Pass { ms: bits.pick(2, &[1, 60, 101, 3000]) },
             What::Gate => Self::Gate { open: bits.take(1) == 1 },
             What::HangUp => Self::HangUp { client },
@@ -373,7 +373,7 @@ impl Request {
 impl Route {
     fn take(bits: &mut Bits) -> Self {
         match bits.take(4) {
-            0..=6 => Self::Near(Near::take(bits), bits.take(2) as u8),
+            0..=6 => Self::Near(Near::take(bits), bits.take(5) as u8),
             7..=11 => Self::Path(bits.take(8) as u8),
             12 => Self::Word(bits.take(8) as u8),
             13 | 14 => {

@@ -18,6 +18,7 @@ use proto::frame::{self, Next};
 use proto::message::{TFLUSH, TVERSION};
 use proto::{Dialect, NOTAG, QTDIR, Refusal, Rmessage, Tmessage};
 
+use super::witness::{When, Witness};
 use crate::plan::CANARY;
 
 /// A client, without the connection it speaks over.
@@ -40,6 +41,9 @@ pub(super) struct Client {
     pub(super) caught_tag: Option<u16>,
     /// That reply.
     pub(super) caught: Option<Vec<u8>>,
+    witness: Witness,
+    /// The time ([`engine::port::Now::mono_ns`]).
+    pub(super) now_ns: u64,
 }
 
 /// A bound fid.
@@ -51,6 +55,8 @@ pub(super) struct Held {
     pub(super) floor: usize,
     /// Whether it was a directory when it was walked to, or opened.
     pub(super) dir: bool,
+    /// The qid path of the agent whose directory it is, or is in, as far as it was walked through.
+    pub(super) agent: Option<u64>,
     /// How it is open.
     pub(super) open: Option<Opened>,
 }
@@ -62,6 +68,8 @@ pub(super) struct Opened {
     pub(super) reads: bool,
     /// Where its last read as a directory ended.
     pub(super) end: Option<u64>,
+    /// Whose session it is a part of, where that is known.
+    pub(super) session: Option<u64>,
 }
 
 /// What is remembered of a request.
@@ -73,6 +81,7 @@ struct Asked {
     /// The most its answer may hold: bytes of data, or qids.
     most: u32,
     effect: Effect,
+    when: When,
 }
 
 /// What the answer to a request does to the fids.
@@ -86,6 +95,8 @@ pub(super) enum Effect {
     Walk(u32, u32, Vec<Vec<u8>>),
     /// It opens a fid; whether for reading.
     Open(u32, bool),
+    /// It reads a file from an offset.
+    Read(u32, u64),
     /// It reads a directory from an offset.
     List(u32, u64),
     /// It unbinds a fid.
@@ -100,8 +111,10 @@ pub(super) enum Effect {
 
 impl Client {
     /// A client that has said nothing.
-    pub(super) fn new(dialect: Dialect, tells: Option<usize>) -> Self {
+    pub(super) fn new(dialect: Dialect, tells: Option<usize>, witness: Witness) -> Self {
         Self {
+            witness,
+            now_ns: 0,
             dialect,
             tells,
             replies_in: Dialect::Plain,
@@ -165,7 +178,8 @@ impl Client {
 
     fn remember(&mut self, tag: u16, kind: u8, most: u32, effect: Effect) {
         self.sent += 1;
-        self.waiting.push(Asked { number: self.sent, tag, kind, most, effect });
+        let when = self.witness.now(self.now_ns);
+        self.waiting.push(Asked { number: self.sent, tag, kind, most, effect, when });
     }
 
     /// Takes whole frames.
@@ -260,15 +274,33 @@ impl Client {
             _ if refused => {}
             (Effect::Clunk(fid), _) => drop(self.fids.remove(fid)),
             (Effect::Attach(fid, path), _) => {
-                let held = Held { floor: path.len(), path: path.clone(), dir: true, open: None };
+                let agent = match message {
+                    Rmessage::Attach { qid } if path.len() == 3 => Some(qid.path),
+                    _ => None,
+                };
+                if let Some(agent) = agent {
+                    self.witness.walked(asked.when, path, agent, None);
+                }
+                let held = Held { floor: path.len(), path: path.clone(), dir: true, agent, open: None };
                 let bound = self.fids.insert(*fid, held);
                 assert!(bound.is_none(), "fid {fid} was bound already: {bound:?}");
             }
-            (Effect::Walk(fid, newfid, names), Rmessage::Walk { qids }) if qids.len() == names.len() => {
+            (Effect::Walk(fid, newfid, names), Rmessage::Walk { qids }) => {
                 let from = self.fids.get(fid).expect("a walk from a fid that is bound");
                 let mut to = Held { open: None, ..from.clone() };
-                for name in names {
+                for (name, qid) in names.iter().zip(qids.iter()) {
                     to.step(name);
+                    if to.path.len() < 3 {
+                        to.agent = None;
+                    } else if to.path.len() == 3 && name != b".." {
+                        to.agent = Some(qid.path);
+                    }
+                    if name != b".." {
+                        self.witness.walked(asked.when, &to.path, qid.path, to.agent);
+                    }
+                }
+                if qids.len() < names.len() {
+                    return;
                 }
                 if let Some(last) = qids.iter().last() {
                     to.dir = last.kind & QTDIR != 0;
@@ -277,17 +309,33 @@ impl Client {
                 assert!(bound.is_none() || newfid == fid, "fid {newfid} was bound already: {bound:?}");
             }
             (Effect::Open(fid, reads), Rmessage::Open { qid, .. } | Rmessage::Lopen { qid, .. }) => {
+                let agent = self.fids.get(fid).and_then(|held| held.agent);
+                let session = self.witness.session(asked.when, agent);
                 let held = self.fids.get_mut(fid).expect("an open of a fid that is bound");
                 assert!(held.open.is_none(), "fid {fid} was open already");
                 held.dir = qid.kind & QTDIR != 0;
-                held.open = Some(Opened { reads: *reads, end: None });
+                held.open = Some(Opened { reads: *reads, end: None, session });
             }
-            (Effect::List(fid, offset), Rmessage::Read { data }) => {
-                self.listed(*fid, offset + data.len() as u64);
+            (Effect::Read(fid, offset) | Effect::List(fid, offset), Rmessage::Read { data }) => {
+                let Some(held) = self.fids.get(fid) else { return };
+                if held.dir {
+                    let records = proto::stat::records(data, self.replies_in);
+                    let records = records.map(|record| record.expect("whole records"));
+                    records.for_each(|stat| self.witness.listed(asked.when, held, stat.name, stat.qid.path));
+                    self.listed(*fid, offset + data.len() as u64);
+                } else {
+                    self.witness.read(asked.when, held, *offset, asked.most.min(self.msize - 24), data);
+                }
             }
             (Effect::List(fid, offset), Rmessage::Readdir { data }) => {
-                let last = proto::stat::dirents(data).last();
-                let end = last.map_or(*offset, |entry| entry.expect("whole entries").offset);
+                let mut end = *offset;
+                let held = self.fids.get(fid);
+                for entry in proto::stat::dirents(data).map(|entry| entry.expect("whole entries")) {
+                    if let Some(held) = held {
+                        self.witness.listed(asked.when, held, entry.name, entry.qid.path);
+                    }
+                    end = entry.offset;
+                }
                 self.listed(*fid, end);
             }
             _ => {}

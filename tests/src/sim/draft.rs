@@ -67,6 +67,14 @@ impl Draft {
         }
     }
 
+    /// The fid it looks at.
+    pub(super) fn fid(&self) -> Option<u32> {
+        match *self {
+            Self::Stat(fid) | Self::Read(fid, ..) | Self::List(fid, ..) => Some(fid),
+            _ => None,
+        }
+    }
+
     /// What the answer does to the fids.
     pub(super) fn effect(&self) -> Effect {
         match *self {
@@ -78,7 +86,8 @@ impl Draft {
             Self::Clunk(fid) => Effect::Clunk(fid),
             Self::Remove(fid) => Effect::Remove(fid),
             Self::Flush(oldtag) => Effect::Flush(oldtag),
-            Self::Stat(_) | Self::Read(..) | Self::Other(..) => Effect::None,
+            Self::Read(fid, offset, _) => Effect::Read(fid, offset),
+            Self::Stat(_) | Self::Other(..) => Effect::None,
         }
     }
 }

@@ -44,11 +44,28 @@ impl Expected {
 }
 
 /// What the answer has to be, if that can be told.
-pub(super) fn expect(oracle: &Oracle, client: &Client, message: &Tmessage<'_>) -> Option<Expected> {
+pub(super) fn expect(
+    oracle: &Oracle<'_>,
+    qids: &Qids,
+    client: &Client,
+    message: &Tmessage<'_>,
+) -> Option<Expected> {
+    match fid_of(message).and_then(|fid| client.fids.get(&fid)) {
+        Some(held) if oracle.is_unsure(&held.path) => return None,
+        Some(held) => match (oracle.is_same_agent(qids, held), message) {
+            (Some(true), _) => {}
+            // Another has its pid now, or nobody.
+            (Some(false), Tmessage::Stat { .. } | Tmessage::Getattr { .. }) => {
+                return Some(Expected::Refused(Refusal::NOT_FOUND));
+            }
+            _ => return None,
+        },
+        None => {}
+    }
     let expected = match *message {
         Tmessage::Walk { fid, newfid, names } => {
             let names: Vec<&[u8]> = names.iter().collect();
-            walk(oracle, client, fid, newfid, &names)
+            walk(oracle, client, fid, newfid, &names)?
         }
         Tmessage::Attach { fid, .. } if client.fids.contains_key(&fid) => Err(Refusal::FID_IN_USE),
         Tmessage::Attach { aname, .. } => attach(oracle, aname)?,
@@ -84,14 +101,17 @@ pub(super) fn expect(oracle: &Oracle, client: &Client, message: &Tmessage<'_>) -
 type Answer = Result<Expected, Refusal>;
 
 /// What is below a file is not there, or the file is no directory: the contract does not say which.
-fn attach(oracle: &Oracle, aname: &[u8]) -> Option<Answer> {
+fn attach(oracle: &Oracle<'_>, aname: &[u8]) -> Option<Answer> {
     let names = aname.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
     if names.clone().any(|name| name == b"..") {
         return Some(Err(Refusal::NOT_FOUND));
     }
-    let mut held = Held { path: Vec::new(), floor: 0, dir: true, open: None };
+    let mut held = Held { path: Vec::new(), floor: 0, dir: true, agent: None, open: None };
     let mut last = oracle.see(&[]);
     for name in names {
+        if oracle.is_unsure(&held.path) {
+            return None;
+        }
         last = match last {
             Ok(_) if !held.dir => return None,
             Ok(_) => step(oracle, &mut held, name),
@@ -105,7 +125,35 @@ fn attach(oracle: &Oracle, aname: &[u8]) -> Option<Answer> {
     })
 }
 
-fn walk(oracle: &Oracle, client: &Client, fid: u32, newfid: u32, names: &[&[u8]]) -> Answer {
+/// The fid that a request is about.
+fn fid_of(message: &Tmessage<'_>) -> Option<u32> {
+    match *message {
+        Tmessage::Walk { fid, .. }
+        | Tmessage::Stat { fid }
+        | Tmessage::Getattr { fid, .. }
+        | Tmessage::Open { fid, .. }
+        | Tmessage::Lopen { fid, .. }
+        | Tmessage::Read { fid, .. }
+        | Tmessage::Readdir { fid, .. } => Some(fid),
+        _ => None,
+    }
+}
+
+/// `None`: on the way is something that cannot be told.
+fn walk(oracle: &Oracle<'_>, client: &Client, fid: u32, newfid: u32, names: &[&[u8]]) -> Option<Answer> {
+    if let Some(from) = client.fids.get(&fid) {
+        let mut at = from.clone();
+        for name in names {
+            at.step(name);
+            if oracle.is_unsure(&at.path) {
+                return None;
+            }
+        }
+    }
+    Some(walk_told(oracle, client, fid, newfid, names))
+}
+
+fn walk_told(oracle: &Oracle<'_>, client: &Client, fid: u32, newfid: u32, names: &[&[u8]]) -> Answer {
     let from = client.fids.get(&fid).ok_or(Refusal::UNKNOWN_FID)?;
     if names.len() > proto::MAX_WALK {
         return Err(Refusal::TOO_MANY_NAMES);
@@ -128,7 +176,7 @@ fn walk(oracle: &Oracle, client: &Client, fid: u32, newfid: u32, names: &[&[u8]]
 }
 
 /// One step of a walk: what is there.
-fn step(oracle: &Oracle, at: &mut Held, name: &[u8]) -> Result<Seen, Refusal> {
+fn step(oracle: &Oracle<'_>, at: &mut Held, name: &[u8]) -> Result<Seen, Refusal> {
     if !at.dir {
         return Err(Refusal::NOT_A_DIRECTORY);
     }
@@ -145,17 +193,17 @@ fn step(oracle: &Oracle, at: &mut Held, name: &[u8]) -> Result<Seen, Refusal> {
 }
 
 /// What is at a fid's path, if it is of the kind that was walked to.
-fn found(oracle: &Oracle, held: &Held) -> Result<Seen, Refusal> {
+fn found(oracle: &Oracle<'_>, held: &Held) -> Result<Seen, Refusal> {
     let seen = oracle.see(&held.path)?;
     if seen.dir == held.dir { Ok(seen) } else { Err(Refusal::NOT_FOUND) }
 }
 
-fn stat(oracle: &Oracle, client: &Client, fid: u32) -> Answer {
+fn stat(oracle: &Oracle<'_>, client: &Client, fid: u32) -> Answer {
     let held = client.fids.get(&fid).ok_or(Refusal::UNKNOWN_FID)?;
     Ok(Expected::Record(found(oracle, held)?, held.name().to_owned()))
 }
 
-fn open(oracle: &Oracle, client: &Client, fid: u32) -> Answer {
+fn open(oracle: &Oracle<'_>, client: &Client, fid: u32) -> Answer {
     let held = client.fids.get(&fid).ok_or(Refusal::UNKNOWN_FID)?;
     if held.open.is_some() {
         return Err(Refusal::BAD_FID_USE);
@@ -167,15 +215,19 @@ fn open(oracle: &Oracle, client: &Client, fid: u32) -> Answer {
     if seen.dir { Err(Refusal::NOT_FOUND) } else { Ok(Expected::One(seen)) }
 }
 
-fn read(oracle: &Oracle, client: &Client, held: &Held, offset: u64, count: u32) -> Option<Expected> {
+fn read(oracle: &Oracle<'_>, client: &Client, held: &Held, offset: u64, count: u32) -> Option<Expected> {
     if !held.open.is_some_and(|open| open.reads) {
         return Some(Expected::Refused(Refusal::BAD_FID_USE));
     }
     if count == 0 || i64::try_from(offset).is_err() {
         return Some(Expected::Bytes(Vec::new()));
     }
-    // A text that is made goes on as it began.
-    if offset > 0 && oracle.is_derived(&held.path) {
+    // A text that is made goes on as it began, and what an agent has said is of the session it was in.
+    if offset > 0 && oracle.is_derived(&held.path)
+        || oracle
+            .session(&held.path)
+            .is_some_and(|session| held.open.and_then(|open| open.session) != Some(session))
+    {
         return None;
     }
     let content = match oracle.content(&held.path) {
@@ -192,7 +244,7 @@ fn read(oracle: &Oracle, client: &Client, held: &Held, offset: u64, count: u32) 
     Some(Expected::Bytes(rest[..rest.len().min(most)].to_vec()))
 }
 
-fn list(oracle: &Oracle, client: &Client, fid: u32, count: u32) -> Answer {
+fn list(oracle: &Oracle<'_>, client: &Client, fid: u32, count: u32) -> Answer {
     let held = client.fids.get(&fid).ok_or(Refusal::UNKNOWN_FID)?;
     let mut room = count.min(client.msize - 24) as usize;
     let mut fitting = Vec::new();
@@ -208,7 +260,7 @@ fn list(oracle: &Oracle, client: &Client, fid: u32, count: u32) -> Answer {
     Ok(Expected::Entries(fitting))
 }
 
-fn size(oracle: &Oracle, seen: &Seen, name: &str, dialect: Dialect) -> usize {
+fn size(oracle: &Oracle<'_>, seen: &Seen, name: &str, dialect: Dialect) -> usize {
     let mut bytes = Vec::new();
     let qid = Qid { kind: 0, version: 0, path: 0 };
     entry(oracle, seen, 0, name, qid, dialect, &mut bytes);
@@ -217,7 +269,7 @@ fn size(oracle: &Oracle, seen: &Seen, name: &str, dialect: Dialect) -> usize {
 
 /// An entry as it travels in a directory.
 fn entry(
-    oracle: &Oracle,
+    oracle: &Oracle<'_>,
     seen: &Seen,
     number: u32,
     name: &str,
@@ -239,7 +291,13 @@ fn entry(
 ///
 /// # Panics
 /// If it is anything else.
-pub(super) fn compare(oracle: &Oracle, qids: &mut Qids, dialect: Dialect, expected: &Expected, frame: &[u8]) {
+pub(super) fn compare(
+    oracle: &Oracle<'_>,
+    qids: &mut Qids,
+    dialect: Dialect,
+    expected: &Expected,
+    frame: &[u8],
+) {
     let (tag, message) = Rmessage::decode(frame, dialect).expect("it was decoded before");
     match (expected, message) {
         (Expected::One(seen), Rmessage::Attach { qid }) => qids.hold(seen, qid),
@@ -282,7 +340,7 @@ pub(super) fn compare(oracle: &Oracle, qids: &mut Qids, dialect: Dialect, expect
 }
 
 fn compare_entries(
-    oracle: &Oracle,
+    oracle: &Oracle<'_>,
     qids: &mut Qids,
     dialect: Dialect,
     wanted: &[(u32, String, Seen)],

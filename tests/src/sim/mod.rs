@@ -22,7 +22,10 @@ pub mod link;
 mod oracle;
 mod seat;
 pub mod shrink;
+mod truth;
+mod witness;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backend::host::Host;
@@ -38,13 +41,14 @@ use self::draft::Draft;
 use self::link::Link;
 use self::oracle::{Oracle, Qids};
 use self::seat::{Event, Seat};
+use self::witness::{Record, Witness};
 use crate::choices::{Choices, Seeded, Spelt};
 use crate::plan::{CANARY, Happening, How, Mood, Near, Plan, Prepared, Request, Route, SCENES, Setup, Step};
 use crate::slow::{Gate, Slow, Slowed};
 
 /// What runs need: the scenes with their machines made, to be copied.
 pub struct Stage {
-    prepared: Vec<Arc<Prepared>>,
+    prepared: Vec<(Arc<Prepared>, Record)>,
     tells: bool,
 }
 
@@ -66,7 +70,12 @@ pub struct Report {
 impl Stage {
     /// Makes the machines.
     pub fn new() -> Self {
-        Self { prepared: SCENES.iter().map(|scene| Arc::new(scene.prepare())).collect(), tells: false }
+        let prepared = SCENES.iter().map(|scene| {
+            let prepared = scene.prepare();
+            let record = Record::new(&prepared);
+            (Arc::new(prepared), record)
+        });
+        Self { prepared: prepared.collect(), tells: false }
     }
 
     /// The same, but each run tells what happens in it, on standard output.
@@ -106,7 +115,8 @@ impl Stage {
         choices: Box<dyn Choices>,
     ) -> Report {
         let at = SCENES.iter().position(|scene| scene.name == setup.scene.name).unwrap_or_default();
-        let mut run = Run::new(setup, Arc::clone(&self.prepared[at]), choices, self.tells);
+        let (prepared, record) = &self.prepared[at];
+        let mut run = Run::new(setup, Arc::clone(prepared), record, choices, self.tells);
         for step in steps {
             run.step(step);
         }
@@ -161,6 +171,9 @@ struct Run {
 struct Race {
     armed: Arc<Mutex<Option<(u8, Happening)>>>,
     focus: [u8; 2],
+    /// What happens once, and has.
+    spent: Arc<Mutex<BTreeSet<u64>>>,
+    witness: Witness,
     tells: bool,
 }
 
@@ -198,9 +211,13 @@ impl Race {
     fn change(&self, prepared: &Prepared, machine: &Fixture, happening: Happening, takes_time: bool) {
         let changes = &prepared.spots[self.spot(prepared, happening.spot)].changes;
         let change = &changes[usize::from(happening.change) % changes.len()];
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        if change.once.is_some_and(|once| !spent.insert(once)) {
+            return;
+        }
         for edit in &change.edits {
             if matches!(edit, Edit::Advance { .. }) && !takes_time {
-                return;
+                break;
             }
             // A file with another name that is none to hide is innocent (contract 3): nothing to hide comes into it.
             if let Edit::Append { path, bytes } = edit
@@ -215,17 +232,34 @@ impl Race {
                 println!("  {edit:?}: {done:?}");
             }
         }
+        if !prepared.lives.is_empty() {
+            self.witness.look(&Fixture::new(machine.snapshot()));
+        }
     }
 }
 
 impl Run {
-    fn new(setup: Setup, prepared: Arc<Prepared>, choices: Box<dyn Choices>, tells: bool) -> Self {
+    fn new(
+        setup: Setup,
+        prepared: Arc<Prepared>,
+        record: &Record,
+        choices: Box<dyn Choices>,
+        tells: bool,
+    ) -> Self {
         if tells {
             println!("{setup}");
         }
         let dice = Dice(Arc::new(Mutex::new(choices)));
         let machine = Fixture::new(prepared.world.clone());
-        let race = Race { armed: Arc::default(), focus: setup.focus, tells };
+        let witness = Witness::new(record, setup.faults != Weights::default());
+        let race = Race {
+            armed: Arc::default(),
+            focus: setup.focus,
+            // Who is there at first has begun.
+            spent: Arc::new(Mutex::new(prepared.begun.clone())),
+            witness: witness.clone(),
+            tells,
+        };
         let faulty = Arc::new(faulty(setup.faults, &dice, &race, &prepared, &machine));
         let traced = Arc::new(Traced::new(Arc::clone(&faulty) as Arc<dyn Host>));
         let machine_limits = Machine { pinned_descriptors: setup.pinned_descriptors };
@@ -239,7 +273,7 @@ impl Run {
             budget: setup.budget(),
             seats: (0..)
                 .zip(&setup.clients)
-                .map(|(number, client)| Seat::new(number, *client, tells))
+                .map(|(number, client)| Seat::new(number, *client, tells, witness.clone()))
                 .collect(),
             backend: Arc::clone(&chill) as Arc<dyn Backend<Slowed<Tree>>>,
             setup,
@@ -398,12 +432,18 @@ impl Run {
             // What was last seen of an open file may be believed for 100 ms.
             self.advance(101_000_000);
         }
-        let oracle = Oracle::new(self.prepared.scene, self.machine.snapshot(), self.start);
+        let prepared = Arc::clone(&self.prepared);
+        let oracle = Oracle::new(&prepared, self.machine.snapshot(), self.start);
         let mut space = Vec::new();
         let client = &self.seats[seat].client;
         let dialect = client.dialect;
         let message = draft.message(dialect, &mut space);
-        let expected = expect::expect(&oracle, client, &message);
+        // What is told of an agent may lack what could not be looked at.
+        let is_derived = draft
+            .fid()
+            .and_then(|fid| client.fids.get(&fid))
+            .is_some_and(|held| held.path.first().is_some_and(|name| name == "active"));
+        let expected = expect::expect(&oracle, &self.qids, client, &message);
         let full =
             self.seats[seat].fids() >= self.setup.limits.fids || self.budget.taken().0 >= self.setup.fids;
         let tag = self.post(seat, draft);
@@ -421,7 +461,7 @@ impl Run {
         let limits = [proto::Refusal::CONNECTION_FIDS, proto::Refusal::DAEMON_FIDS];
         let excused = match mood {
             // Whatever fails, what is listed, read or told of a file is the truth.
-            Mood::Rough => client::is_refusal(&message) || !expected.holds_in_rough(),
+            Mood::Rough => client::is_refusal(&message) || is_derived || !expected.holds_in_rough(),
             Mood::Calm | Mood::Busy => full && limits.iter().any(|why| client::is(&message, *why)),
         };
         if !excused {
@@ -432,6 +472,7 @@ impl Run {
 
     /// Sends a request; yields its tag.
     fn post(&mut self, seat: usize, draft: &Draft) -> u16 {
+        self.seats[seat].client.now_ns = self.machine.now().mono_ns;
         self.seats[seat].post(draft)
     }
 
@@ -440,7 +481,7 @@ impl Run {
         let split = |path: &str| -> Vec<Vec<u8>> {
             path.split('/').filter(|name| !name.is_empty()).map(|name| name.as_bytes().to_vec()).collect()
         };
-        let path = |number: u8| split(scene.paths[usize::from(number) % scene.paths.len()]);
+        let path = |number: u8| split(&self.prepared.paths[usize::from(number) % self.prepared.paths.len()]);
         let word = |number: u8| scene.words[usize::from(number) % scene.words.len()].to_vec();
         match route {
             Route::Near(near, number) => {

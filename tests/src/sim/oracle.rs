@@ -14,11 +14,13 @@ use backend::name::{Rel, Root};
 use engine::port::{Effort, Now};
 use proto::{Attr, DMDIR, Dialect, QTDIR, QTFILE, Qid, Refusal, Stat};
 
-use crate::plan::Scene;
+use super::client::Held;
+use super::truth::{Being, Spot, Truth};
+use crate::plan::Prepared;
 
 /// The tree over a machine as it is now.
-pub(super) struct Oracle {
-    scene: &'static Scene,
+pub(super) struct Oracle<'a> {
+    prepared: &'a Prepared,
     machine: Fixture,
     /// When the daemon was started.
     start: Now,
@@ -40,6 +42,8 @@ pub(super) enum Version {
     Is(u32),
     /// Some number, always the same for the same text and another for another.
     Of(String),
+    /// Some number, always the same for the same text.
+    By(String),
 }
 
 /// What stands at a path.
@@ -81,14 +85,17 @@ struct Mirror {
 /// An entry of a directory: its number, its name, and what it is.
 pub(super) type Entries = Vec<(u32, String, Result<Seen, Refusal>)>;
 
-impl Oracle {
+impl<'a> Oracle<'a> {
     /// Over a copy of a machine.
-    pub(super) fn new(scene: &'static Scene, world: World, start: Now) -> Self {
-        Self { scene, machine: Fixture::new(world), start }
+    pub(super) fn new(prepared: &'a Prepared, world: World, start: Now) -> Self {
+        Self { prepared, machine: Fixture::new(world), start }
     }
 
     /// What stands at a path, given as names from the root.
     pub(super) fn see(&self, path: &[String]) -> Result<Seen, Refusal> {
+        if let Some((being, below)) = self.agent(path) {
+            return self.live(path, &being.ok_or(Refusal::NOT_FOUND)?, &below);
+        }
         match self.place(path)? {
             Place::Derived { dir, text } => Ok(self.derived(path, dir, text)),
             Place::Mirror { mirror, root, rel, top } => match self.stat(root, &rel) {
@@ -105,9 +112,91 @@ impl Oracle {
         }
     }
 
+    /// Whether what stands at a path depends on more than can be seen now.
+    pub(super) fn is_unsure(&self, path: &[String]) -> bool {
+        let dozes = |being: &Being| being.dozes;
+        match (self.agent(path), path) {
+            (Some((being, below)), _) => {
+                // A subagent is where it was found, whatever has become of the session since.
+                let is_of_another =
+                    below.first() == Some(&"agents") && below.len() > 1 && self.see(path).is_err();
+                is_of_another || being.as_ref().is_some_and(dozes)
+            }
+            (None, [active, harness]) if active == "active" => self.truth().agents(harness).iter().any(dozes),
+            _ => false,
+        }
+    }
+
+    /// Whether a fid that leads to something of an agent leads to the one that is there now; `None` if that is not known.
+    /// Of all that is no agent's there is only one.
+    pub(super) fn is_same_agent(&self, qids: &Qids, held: &Held) -> Option<bool> {
+        let Some((being, _)) = self.agent(&held.path) else { return Some(true) };
+        let Some(being) = being else { return Some(false) };
+        let (known, agent) = (qids.paths.get(&of_agent(&being, &held.path[..3])), held.agent?);
+        match known {
+            Some(known) => Some(*known == agent),
+            None => qids.files.contains_key(&agent).then_some(false),
+        }
+    }
+
+    /// The agent that a path leads to or into, and what is behind its directory.
+    fn agent<'p>(&self, path: &'p [String]) -> Option<(Option<Being>, Vec<&'p str>)> {
+        let [active, harness, pid, below @ ..] = path else { return None };
+        if active != "active" || !HARNESSES.contains(&harness.as_str()) {
+            return None;
+        }
+        let number = pid.parse().ok().filter(|number: &u32| number.to_string() == *pid);
+        let being =
+            number.and_then(|pid| self.truth().being(pid)).filter(|being| being.life.harness == harness);
+        Some((being, below.iter().map(String::as_str).collect()))
+    }
+
+    /// Whose session a path is a part of; 0 if of nobody's. `None`: a part of no session.
+    pub(super) fn session(&self, path: &[String]) -> Option<u64> {
+        let (being, below) = self.agent(path)?;
+        matches!(below[..], [.., "transcript"] | ["chat", _]).then(|| {
+            let found = being.and_then(|being| self.truth().found(&being.life));
+            found.map_or(0, |found| found.whose.serial)
+        })
+    }
+
+    fn truth(&self) -> Truth<'_> {
+        Truth::new(&self.machine, &self.prepared.lives)
+    }
+
+    fn live(&self, path: &[String], being: &Being, below: &[&str]) -> Result<Seen, Refusal> {
+        let (spot, at_ns) = self.truth().spot(being, below)?;
+        let seen = match spot {
+            Spot::File(_, _, meta) => return Ok(of_file(&meta)),
+            Spot::Dir => self.derived(path, true, String::new()),
+            Spot::Text(text) => self.derived(path, false, text),
+            Spot::Message(text, from) => {
+                let length = text.len() as u64;
+                Seen { length, version: Version::By(from), ..self.derived(path, false, String::new()) }
+            }
+        };
+        let time =
+            Time { sec: at_ns.div_euclid(1_000_000_000), nsec: at_ns.rem_euclid(1_000_000_000) as u32 };
+        let identity = of_agent(being, path);
+        Ok(Seen { identity, mtime: time, atime: time, ctime: time, ..seen })
+    }
+
     /// The qid that opening a file for reading tells.
     pub(super) fn open(&self, path: &[String]) -> Result<Seen, Refusal> {
+        if let Ok(Place::Mirror { mirror: Mirror { dir: false, .. }, root, rel, top: true }) =
+            self.place(path)
+        {
+            // It has no entry any more once it is no file, but opening what is not regular is refused in words of its own.
+            self.content_of(root, &rel)?;
+        }
         let seen = self.see(path)?;
+        if let Some((being, below)) = self.agent(path) {
+            if let Spot::File(root, rel, _) = self.truth().spot(&being.ok_or(Refusal::NOT_FOUND)?, &below)?.0
+            {
+                self.content_of(root, &rel)?;
+            }
+            return Ok(seen);
+        }
         if let Place::Mirror { root, rel, .. } = self.place(path)?
             && !seen.dir
         {
@@ -118,6 +207,13 @@ impl Oracle {
 
     /// All that a file holds.
     pub(super) fn content(&self, path: &[String]) -> Result<Vec<u8>, Refusal> {
+        if let Some((being, below)) = self.agent(path) {
+            return match self.truth().spot(&being.ok_or(Refusal::NOT_FOUND)?, &below)?.0 {
+                Spot::Dir => Err(Refusal::IS_A_DIRECTORY),
+                Spot::Text(text) | Spot::Message(text, _) => Ok(text.into_bytes()),
+                Spot::File(root, rel, _) => self.content_of(root, &rel),
+            };
+        }
         match self.place(path)? {
             Place::Derived { text, .. } => Ok(text.into_bytes()),
             Place::Mirror { root, rel, .. } => self.content_of(root, &rel),
@@ -126,12 +222,24 @@ impl Oracle {
 
     /// Whether a path leads to a file whose text this program makes.
     pub(super) fn is_derived(&self, path: &[String]) -> bool {
+        if let Some((_, below)) = self.agent(path) {
+            return !matches!(below[..], [.., "transcript"] | ["chat", _]);
+        }
         matches!(self.place(path), Ok(Place::Derived { .. }))
     }
 
     /// The entries of a directory, sorted. One that is not there (any more) is left out; its number is not.
     pub(super) fn entries(&self, path: &[String]) -> Result<Entries, Refusal> {
+        if let Some((being, below)) = self.agent(path) {
+            let being = being.ok_or(Refusal::NOT_FOUND)?;
+            self.live(path, &being, &below)?;
+            return Ok(self.entries_of(path, self.truth().names(&being, &below)));
+        }
         let names = match self.place(path)? {
+            Place::Derived { .. } if path.len() == 2 && path[0] == "active" => {
+                let agents = self.truth().agents(&path[1]);
+                agents.iter().map(|being| being.life.pid.to_string()).collect()
+            }
             Place::Derived { .. } => children(path),
             Place::Mirror { mirror, root, rel, top } => match self.names(root, &rel) {
                 Ok(names) => names,
@@ -140,6 +248,10 @@ impl Oracle {
                 Err(errno) => return Err(refusal(errno)),
             },
         };
+        Ok(self.entries_of(path, names))
+    }
+
+    fn entries_of(&self, path: &[String], names: Vec<String>) -> Entries {
         let mut entries = Vec::new();
         for (number, name) in names.into_iter().enumerate() {
             let below = [path, std::slice::from_ref(&name)].concat();
@@ -148,7 +260,7 @@ impl Oracle {
                 seen => entries.push((number as u32, name, seen)),
             }
         }
-        Ok(entries)
+        entries
     }
 
     fn names(&self, root: Root, rel: &Rel) -> Result<Vec<String>, Errno> {
@@ -156,7 +268,7 @@ impl Oracle {
         let mut names = Vec::new();
         dir.names(&mut |name| {
             if let Ok(name) = str::from_utf8(name)
-                && !self.scene.hides(name)
+                && !self.prepared.scene.hides(name)
             {
                 names.push(name.to_owned());
             }
@@ -174,7 +286,8 @@ impl Oracle {
         })?;
         let mut bytes = vec![0; meta.size as usize];
         File::read_at(&*file, &mut bytes, 0, Effort::Full).map_err(refusal)?;
-        let listed = rel.name().is_some_and(|name| self.scene.databases.contains(&(root.as_str(), name)));
+        let listed =
+            rel.name().is_some_and(|name| self.prepared.scene.databases.contains(&(root.as_str(), name)));
         if bytes.starts_with(b"SQLite format 3\0") && !listed {
             return Err(Refusal::HIDDEN_DATABASE);
         }
@@ -187,7 +300,7 @@ impl Oracle {
             let plain = |name: &String| {
                 !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
             };
-            if below.iter().any(|name| !plain(name) || self.scene.hides(name)) {
+            if below.iter().any(|name| !plain(name) || self.prepared.scene.hides(name)) {
                 return Err(Refusal::NOT_FOUND);
             }
             let target = (!mirror.target.is_empty()).then_some(mirror.target);
@@ -329,15 +442,23 @@ impl Qids {
         assert_eq!(*file, seen.identity, "two files have one qid path");
         match &seen.version {
             Version::Is(version) => assert_eq!(qid.version, *version, "the version of {seen:?}"),
-            Version::Of(text) => {
+            Version::Of(text) | Version::By(text) => {
                 let version =
                     *self.versions.entry((seen.identity.clone(), text.clone())).or_insert(qid.version);
                 assert_eq!(version, qid.version, "one text has two versions: {seen:?}");
+                if matches!(seen.version, Version::By(_)) {
+                    return;
+                }
                 let of = self.texts.entry((seen.identity.clone(), version)).or_insert_with(|| text.clone());
                 assert_eq!(of, text, "two texts have one version: {seen:?}");
             }
         }
     }
+}
+
+/// The identity of an agent's directory, or of what is in it: of this process, and no other that has its pid.
+fn of_agent(being: &Being, path: &[String]) -> Identity {
+    Identity::Derived(format!("{}@{}", path.join("/"), being.life.serial))
 }
 
 fn of_file(meta: &Meta) -> Seen {

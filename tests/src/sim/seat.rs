@@ -11,6 +11,7 @@ use proto::{Dialect, Tmessage};
 use super::client::{Client, Effect};
 use super::draft::{Draft, noise};
 use super::link::Link;
+use super::witness::Witness;
 use crate::plan::{Cut, Which};
 use crate::slow::Slowed;
 
@@ -25,6 +26,7 @@ pub(super) struct Seat {
     /// Whether it has sent what makes the session hang up.
     broke: bool,
     space: Vec<u8>,
+    witness: Witness,
 }
 
 /// What can happen.
@@ -39,9 +41,9 @@ pub(super) enum Event {
 
 impl Seat {
     /// A client that is not connected.
-    pub(super) fn new(number: usize, (dialect, _): (Dialect, u32), tells: bool) -> Self {
-        let client = Client::new(dialect, tells.then_some(number));
-        Self { client, link: None, coming: Vec::new(), broke: false, space: vec![0; SPACE] }
+    pub(super) fn new(number: usize, (dialect, _): (Dialect, u32), tells: bool, witness: Witness) -> Self {
+        let client = Client::new(dialect, tells.then_some(number), witness.clone());
+        Self { client, link: None, coming: Vec::new(), broke: false, space: vec![0; SPACE], witness }
     }
 
     /// Sends a request; yields its tag.
@@ -172,7 +174,7 @@ impl Seat {
     pub(super) fn leave(&mut self) -> Option<Link<Slowed<Tree>>> {
         self.coming.clear();
         self.broke = false;
-        self.client = Client::new(self.client.dialect, self.client.tells);
+        self.client = Client::new(self.client.dialect, self.client.tells, self.witness.clone());
         self.link.take()
     }
 

@@ -97,6 +97,8 @@ fn is_about(scene: &Scene<'_>, process: Process, value: &Value) -> bool {
             (-BOOT_ERROR_MS..=START_MS).contains(&after_ms)
         }),
     };
+    #[cfg(feature = "planted")]
+    let is_start = is_start || engine::planted::is(engine::planted::Bug::RecordStale);
     let is_here = said("pidDomain")
         .is_none_or(|domain| domain.as_str().is_some_and(|domain| is_our_domain(scene, domain)));
     is_pid && is_start && is_here

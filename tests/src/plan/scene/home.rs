@@ -6,8 +6,16 @@ use super::{CANARY, Change, Scene, Spot};
 use crate::world::fill;
 
 /// The scene.
-pub(super) const HOME: Scene =
-    Scene { name: "home", build, paths: PATHS, words: WORDS, hidden: HIDDEN, databases: DATABASES, spots };
+pub(super) const HOME: Scene = Scene {
+    name: "home",
+    build,
+    paths: || PATHS.iter().map(|path| (*path).to_owned()).collect(),
+    words: WORDS,
+    hidden: HIDDEN,
+    databases: DATABASES,
+    spots,
+    lives: false,
+};
 
 /// What lies below the home directory. `=` is a file of this text, `!` one that is hidden, `#` one of so many bytes of a
 /// pattern, `/` an empty directory, `>` a link to this, `|` a fifo.
@@ -276,7 +284,7 @@ fn of_directory(path: &str) -> Vec<Change> {
     let mount = |kind| plain([Edit::Mount { path: dir(), kind }]);
     vec![
         plain([Edit::MkdirAll { path: dir() }]),
-        Change { edits: fill },
+        Change { edits: fill, once: None },
         plain([
             Edit::Unlink { path: below("many-01-x") },
             Edit::Write { path: below("new"), bytes: "new\n".into() },
@@ -316,7 +324,7 @@ fn of_directory(path: &str) -> Vec<Change> {
 }
 
 fn plain<const N: usize>(edits: [Edit; N]) -> Change {
-    Change { edits: edits.into() }
+    Change { edits: edits.into(), once: None }
 }
 
 /// A little longer than a check of an open file holds.
