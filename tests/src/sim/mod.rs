@@ -20,17 +20,17 @@ mod draft;
 mod expect;
 pub mod link;
 mod oracle;
+mod race;
 mod seat;
 pub mod shrink;
 mod truth;
 mod witness;
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backend::host::Host;
 use backend::host::fixture::{Edit, Fixture};
-use backend::host::wrap::{Fault, Faulty, Traced, Weights};
+use backend::host::wrap::{Faulty, Traced, Weights};
 use backend::{Agents, Limits as Machine, Tree};
 use engine::Budget;
 use engine::port::{Backend, Now};
@@ -40,10 +40,11 @@ use self::chill::Chill;
 use self::draft::Draft;
 use self::link::Link;
 use self::oracle::{Oracle, Qids};
+use self::race::{Race, faulty};
 use self::seat::{Event, Seat};
 use self::witness::{Record, Witness};
 use crate::choices::{Choices, Seeded, Spelt};
-use crate::plan::{CANARY, Happening, How, Mood, Near, Plan, Prepared, Request, Route, SCENES, Setup, Step};
+use crate::plan::{CANARY, How, Mood, Plan, Prepared, Request, Route, SCENES, Setup, Step};
 use crate::slow::{Gate, Slow, Slowed};
 
 /// What runs need: the scenes with their machines made, to be copied.
@@ -164,78 +165,6 @@ struct Run {
     canary: Finder<'static>,
     tells: bool,
     report: Report,
-}
-
-/// A change that waits for a call of the machine.
-#[derive(Clone)]
-struct Race {
-    armed: Arc<Mutex<Option<(u8, Happening)>>>,
-    focus: [u8; 2],
-    /// What happens once, and has.
-    spent: Arc<Mutex<BTreeSet<u64>>>,
-    witness: Witness,
-    tells: bool,
-}
-
-impl Race {
-    fn arm(&self, race: Option<(u8, Happening)>) {
-        *self.armed.lock().unwrap_or_else(PoisonError::into_inner) = race;
-    }
-
-    /// A call of the machine is about to be made: the change that is due just before it.
-    fn due(&self) -> Option<Happening> {
-        let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *armed {
-            Some((0, change)) => {
-                let change = *change;
-                *armed = None;
-                Some(change)
-            }
-            Some((calls, _)) => {
-                *calls -= 1;
-                None
-            }
-            None => None,
-        }
-    }
-
-    /// The number of a spot.
-    fn spot(&self, prepared: &Prepared, near: Near) -> usize {
-        let number = match near {
-            Near::Focus(which) => self.focus[usize::from(which)],
-            Near::Any(number) => number,
-        };
-        usize::from(number) % prepared.spots.len()
-    }
-
-    fn change(&self, prepared: &Prepared, machine: &Fixture, happening: Happening, takes_time: bool) {
-        let changes = &prepared.spots[self.spot(prepared, happening.spot)].changes;
-        let change = &changes[usize::from(happening.change) % changes.len()];
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        if change.once.is_some_and(|once| !spent.insert(once)) {
-            return;
-        }
-        for edit in &change.edits {
-            if matches!(edit, Edit::Advance { .. }) && !takes_time {
-                break;
-            }
-            // A file with another name that is none to hide is innocent (contract 3): nothing to hide comes into it.
-            if let Edit::Append { path, bytes } = edit
-                && holds_canary(bytes)
-                && machine.with(|world| world.links(path)).is_ok_and(|names| names > 1)
-            {
-                continue;
-            }
-            // What cannot be done is passed over: the change is of another state of things.
-            let done = machine.apply(edit);
-            if self.tells {
-                println!("  {edit:?}: {done:?}");
-            }
-        }
-        if !prepared.lives.is_empty() {
-            self.witness.look(&Fixture::new(machine.snapshot()));
-        }
-    }
 }
 
 impl Run {
@@ -634,20 +563,6 @@ impl Run {
         report.faults = faulty.faults().len() as u64;
         report
     }
-}
-
-/// The machine whose calls fail now and then, and in the middle of whose calls it changes.
-fn faulty(weights: Weights, dice: &Dice, race: &Race, prepared: &Arc<Prepared>, machine: &Fixture) -> Faulty {
-    let (dice, race, prepared, changed) = (dice.clone(), race.clone(), Arc::clone(prepared), machine.clone());
-    Faulty::new(Arc::new(machine.clone()), move |_, call| -> Option<Fault> {
-        if let Some(change) = race.due() {
-            race.change(&prepared, &changed, change, false);
-        }
-        if weights == Weights::default() {
-            return None;
-        }
-        weights.draw(call, &mut |count| dice.below(count))
-    })
 }
 
 fn holds_canary(bytes: &[u8]) -> bool {
