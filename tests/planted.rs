@@ -50,7 +50,7 @@ fn every_planted_bug_is_found() {
 /// Where a bug does harm.
 fn scene_of(bug: Bug) -> &'static str {
     match bug {
-        Bug::PidReused | Bug::AgentCrossed | Bug::RecordStale | Bug::AncestorListed => "agents",
+        Bug::PidReused | Bug::RecordStale | Bug::AncestorListed => "agents",
         Bug::HalfLineTold | Bug::LineCut | Bug::RecordTwice | Bug::ChatStale => "chats",
         _ => "home",
     }

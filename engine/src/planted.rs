@@ -85,8 +85,6 @@ bugs! {
     MoveRemote
     /// A process that has the pid of another is taken for it.
     PidReused
-    /// What was seen of an agent counts though it has ended meanwhile.
-    AgentCrossed
     /// A record counts for whoever has the pid in it.
     RecordStale
     /// This process's own ancestors are listed.

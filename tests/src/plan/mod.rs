@@ -46,8 +46,7 @@ impl Plan {
     /// The plan of a seed, in the scene of this name.
     pub fn in_scene(seed: u64, name: &str) -> Option<Self> {
         let plan = Self::seeded(seed);
-        let number = Setup::scene_of(name)?;
-        Some(Self { setup: plan.setup & !Setup::SCENE_BITS | number, ..plan })
+        Some(Self { setup: Setup::in_scene(plan.setup, name)?, ..plan })
     }
 
     /// The plan that a fuzzer's bytes spell, and the rest of them, for the schedule.

@@ -53,7 +53,7 @@ impl Setup {
     /// The setup that a number stands for.
     pub fn of(number: u64) -> Self {
         let mut bits = Bits(number);
-        let scene = SCENES[WHICH[bits.take(3) as usize]];
+        let scene = SCENES[WHICH[(number >> Self::SCENE_SHIFT) as usize]];
         let count = 1 + bits.take(2);
         let clients = (0..count).map(|_| client(&mut bits)).collect();
         let faults = faults(&mut bits);
@@ -67,18 +67,21 @@ impl Setup {
             &[(DAEMON_FIDS, DAEMON_BYTES), (DAEMON_FIDS, DAEMON_BYTES), (24, 256 << 10), (12, 128 << 10)],
         );
         let pinned_descriptors = bits.pick(2, &[64, 4, 1, 0]);
+        // Bits that say nothing, so that plans which were written down mean what they meant.
+        _ = bits.take(3);
         let chill = bits.pick(2, &[0, 100, 500, 1024]);
         let focus = [bits.take(4) as u8, bits.take(4) as u8];
         Self { chill, focus, scene, clients, faults, cut, pace, limits, pinned_descriptors, fids, bytes }
     }
 
-    /// The bits of a number that say which scene it is.
-    pub(super) const SCENE_BITS: u64 = 7;
-
-    /// A number of these bits for the scene of this name.
-    pub(super) fn scene_of(name: &str) -> Option<u64> {
-        (0..).zip(WHICH).find(|(_, scene)| SCENES[*scene].name == name).map(|(number, _)| number)
+    /// The number that stands for the same setup in the scene of this name.
+    pub(super) fn in_scene(number: u64, name: &str) -> Option<u64> {
+        let which = (0..).zip(WHICH).find(|(_, scene)| SCENES[*scene].name == name)?.0;
+        Some(number & !(7 << Self::SCENE_SHIFT) | which << Self::SCENE_SHIFT)
     }
+
+    /// The three highest bits say which scene it is.
+    const SCENE_SHIFT: u32 = 61;
 
     /// What all connections share.
     pub fn budget(&self) -> Budget {

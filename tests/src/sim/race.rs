@@ -74,10 +74,11 @@ impl Race {
             if matches!(edit, Edit::Advance { .. }) && !takes_time {
                 break;
             }
-            // A file with another name that is none to hide is innocent (contract 3): nothing to hide comes into it.
-            if let Edit::Append { path, bytes } = edit
+            // A file with another path that is none to hide is innocent (contract 3): nothing to hide comes into it.
+            if let Edit::Write { path, bytes } | Edit::Replace { path, bytes } | Edit::Append { path, bytes } =
+                edit
                 && holds_canary(bytes)
-                && machine.with(|world| world.links(path)).is_ok_and(|names| names > 1)
+                && machine.with(|world| world.has_other_path(path)).is_ok_and(|has| has)
             {
                 continue;
             }

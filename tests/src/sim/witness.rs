@@ -298,6 +298,8 @@ impl Record {
             |whose: u64| text.contains(&format!("s{whose}s")) || text.contains(&format!("{whose:012x}"));
         let is_one = match field {
             "pid" | "ppid" | "started" | "via" => true,
+            // Of a name that was nobody's, a word was written into the middle.
+            "model" if text.to_ascii_lowercase().contains(" asks") && !text.contains("model") => true,
             "session" | "title" | "model" => of_session.clone().any(|whose| is_marked(*whose)),
             _ => is_marked(whose),
         };
