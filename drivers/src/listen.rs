@@ -292,6 +292,14 @@ impl Gate {
 
     /// Accepts a connection that poll(2) announced and lets it in if its peer may be there.
     pub fn accept(&mut self, listener: &Listener) -> Accepted {
+        // Another thread can have opened something in its place. The next that is free is for it and not for a connection, or
+        // nobody could be told any more that there is none.
+        if self.spare.is_none() {
+            match open_spare() {
+                Ok(spare) => self.spare = Some(spare),
+                Err(errno) => return self.failed(listener, errno),
+            }
+        }
         match rustix::net::accept_with(&listener.socket, SocketFlags::CLOEXEC) {
             Ok(socket) => self.admit(listener, socket),
             Err(errno) => self.failed(listener, errno),
@@ -419,6 +427,17 @@ mod tests {
             assert!(sockopt::tcp_nodelay(stream.input()).unwrap());
             echo(&mut client, &stream);
         }
+    }
+
+    #[test]
+    fn the_descriptor_that_is_held_back_comes_before_a_connection() {
+        let listener = Listener::tcp(SocketAddr::new("127.0.0.1".parse().unwrap(), 0), false).unwrap();
+        let Address::Tcp(bound) = *listener.address() else { panic!("{}", listener.address()) };
+        let _client = TcpStream::connect(bound).unwrap();
+        let mut gate = Gate::new().unwrap();
+        gate.spare = None;
+        assert!(matches!(gate.accept(&listener), Accepted::Stream(_)));
+        assert!(gate.spare.is_some());
     }
 
     #[test]
