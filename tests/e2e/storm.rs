@@ -246,6 +246,6 @@ const UNREAD: Duration = Duration::from_secs(30);
 const SLACK: Duration = Duration::from_secs(20);
 /// What requests and replies of all connections may take together, and what each of 256 has for itself: a stack, buffers, and
 /// one small thing at a time.
-const GROWTH_KIB_MAX: u64 = 64 * 1024 + 256 * 192;
+const GROWTH_KIB_MAX: u64 = 64 * 1024 + 256 * 320;
 /// "Too many open files", as 9P2000.L has it.
 const EMFILE: u32 = 24;
