@@ -346,10 +346,15 @@ impl Machine {
         let alone = EXEC.lock().unwrap_or_else(PoisonError::into_inner);
         let running = Running(command.current_dir(self.work()).process_group(0).spawn().unwrap());
         drop(alone);
-        // Between fork and exec it is still this program. One that has ended already has no program to show.
+        // Between fork and exec it is still this program, and spawn(2) returns from exec before the kernel has the new
+        // arguments in place. One that has ended already has no program to show.
         self.wait(|| {
-            let exe = fs::read_link(format!("/proc/{}/exe", running.pid()));
-            exe.map_or(true, |exe| exe != std::env::current_exe().unwrap())
+            let proc = format!("/proc/{}", running.pid());
+            let has_begun = |exe| {
+                exe != std::env::current_exe().unwrap()
+                    && fs::read(format!("{proc}/cmdline")).is_ok_and(|arguments| !arguments.is_empty())
+            };
+            fs::read_link(format!("{proc}/exe")).map_or(true, has_begun)
         });
         running
     }
