@@ -81,7 +81,8 @@ impl Listings {
             _ => None,
         };
         facts::pack(room, &*self.host, from, names.len(), |index| {
-            let Some(name) = names.get(index) else {
+            // What could not be walked to is not listed either.
+            let Some(name) = names.get(index).filter(|name| at.reaches(*name)) else {
                 return Ok(None);
             };
             let meta = match dir {

@@ -112,6 +112,11 @@ impl Mirrored {
         rel.map(|rel| Self { mount: self.mount, dir: true, rel })
     }
 
+    /// Whether a name in this directory can be asked for: with it, the path is still one that a file can have.
+    pub(crate) fn reaches(&self, name: Name<'_>) -> bool {
+        name.as_bytes().len() < PATH_BYTES.saturating_sub(self.rel.as_str().len())
+    }
+
     pub(crate) fn name(&self) -> &str {
         if self.is_mount() { self.mount.name } else { self.rel.name().unwrap_or_default() }
     }
@@ -184,14 +189,13 @@ impl Mirrors {
         let mut end = from.clone();
         let mut hidden = false;
         while let Some(name) = names.next_if(|name| *name != b"..") {
-            let room = PATH_BYTES.saturating_sub(end.rel.as_str().len());
             let vetted = Name::vet(name, from.root());
             #[cfg(feature = "planted")]
             let vetted = vetted.or_else(|| match engine::planted::is(engine::planted::Bug::HiddenWalked) {
                 true => str::from_utf8(name).ok().and_then(Name::of_harness),
                 false => None,
             });
-            match vetted.filter(|name| name.as_bytes().len() < room) {
+            match vetted.filter(|name| end.reaches(*name)) {
                 Some(name) => end.rel = end.rel.join(name),
                 None => {
                     hidden = true;

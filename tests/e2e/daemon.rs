@@ -105,6 +105,25 @@ impl Daemon {
         let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field of status");
         line.trim_matches([':', ' ', '\t', 'k', 'B']).parse().expect("a number")
     }
+
+    /// How many descriptors it holds.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("it lives").count()
+    }
+
+    /// Waits until it holds no more descriptors than that.
+    #[track_caller]
+    pub(crate) fn await_descriptors(&self, most: usize) {
+        let start = Instant::now();
+        while self.descriptors() > most {
+            assert!(
+                start.elapsed() < PATIENCE,
+                "{} descriptors, and {most} were to be left",
+                self.descriptors()
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
 }
 
 impl Drop for Daemon {

@@ -11,6 +11,7 @@ mod daemon;
 mod files;
 mod hammer;
 mod home;
+mod hostile;
 mod live;
 mod memory;
 mod moves;
