@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,10 +22,19 @@ impl Home {
     /// One with nothing in it.
     pub(crate) fn empty() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // Short, because the path of a socket is at most 107 bytes long.
-        let base = std::env::temp_dir().join(format!("9e-{}-{number}", std::process::id()));
-        fs::create_dir(&base).expect("a temporary directory");
+        // In another pid namespace may be a test of the same number.
+        let base = loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            // Short, because the path of a socket is at most 107 bytes long.
+            let base = std::env::temp_dir().join(format!("9e-{}-{number}", std::process::id()));
+            match fs::create_dir(&base) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                made => {
+                    made.expect("a temporary directory");
+                    break base;
+                }
+            }
+        };
         for directory in ["home", "run"] {
             fs::create_dir(base.join(directory)).expect("a directory");
         }

@@ -21,6 +21,7 @@ mod readme;
 mod storm;
 mod streams;
 mod supervised;
+mod units;
 mod users;
 
 /// Says something past the test runner, which keeps what a passing test prints.

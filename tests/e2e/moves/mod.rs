@@ -1,7 +1,7 @@
 //! Agents that are moved: real processes that end and come back.
 
 mod pids;
-mod stage;
+pub(crate) mod stage;
 
 use std::fs;
 use std::process::{Command, Stdio};

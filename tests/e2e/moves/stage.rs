@@ -22,7 +22,7 @@ use crate::home::Home;
 
 /// The two programs of that name.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
-pub(super) enum Zmx {
+pub(crate) enum Zmx {
     /// Has its sockets in a directory of its own.
     Upstream,
     /// Posts its sessions as 9P servers are posted.
@@ -31,13 +31,13 @@ pub(super) enum Zmx {
 
 /// A harness, with what it is started with, and what the session is called that it is in.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Harness {
-    pub(super) name: &'static str,
-    pub(super) arguments: &'static [&'static str],
-    pub(super) session: &'static str,
+pub(crate) struct Harness {
+    pub(crate) name: &'static str,
+    pub(crate) arguments: &'static [&'static str],
+    pub(crate) session: &'static str,
 }
 
-pub(super) const HARNESSES: [Harness; 5] = [
+pub(crate) const HARNESSES: [Harness; 5] = [
     Harness { name: "claude", arguments: &[], session: S1 },
     Harness { name: "codex", arguments: &[], session: THREAD },
     Harness { name: "omp", arguments: &[], session: "a" },
@@ -45,18 +45,18 @@ pub(super) const HARNESSES: [Harness; 5] = [
     Harness { name: "dsh", arguments: &["--profile", "tui"], session: S2 },
 ];
 
-pub(super) struct Stage {
-    pub(super) home: Home,
+pub(crate) struct Stage {
+    pub(crate) home: Home,
 }
 
 /// An agent that was started here. Dropping it ends it.
-pub(super) struct Agent {
-    pub(super) harness: &'static str,
-    pub(super) child: Child,
+pub(crate) struct Agent {
+    pub(crate) harness: &'static str,
+    pub(crate) child: Child,
 }
 
 impl Stage {
-    pub(super) fn new(zmx: Zmx) -> Self {
+    pub(crate) fn new(zmx: Zmx) -> Self {
         let stage = Self { home: Home::empty() };
         let bin = stage.bin();
         fs::create_dir(&bin).expect("a directory");
@@ -93,17 +93,17 @@ impl Stage {
     }
 
     /// A place beside the home.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.beside(name)
     }
 
     /// Where the programs are.
-    pub(super) fn bin(&self) -> PathBuf {
+    pub(crate) fn bin(&self) -> PathBuf {
         self.path("bin")
     }
 
     /// Where the agents work.
-    pub(super) fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.path("work")
     }
 
@@ -115,14 +115,14 @@ impl Stage {
     }
 
     /// The command that serves here, and may move.
-    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.home.command(&["--allow-move"]);
         command.args(arguments).env("PATH", format!("relative:{}:/usr/bin:/bin", self.bin().display()));
         command
     }
 
     /// A server that may move.
-    pub(super) fn serve(&self, arguments: &[&str]) -> Daemon {
+    pub(crate) fn serve(&self, arguments: &[&str]) -> Daemon {
         let daemon = Daemon::start(&mut self.command(arguments));
         let said = daemon.await_line("agents may be moved, with ");
         assert!(said.ends_with(&self.bin().join("zmx").display().to_string()), "{said}");
@@ -130,12 +130,12 @@ impl Stage {
     }
 
     /// Whatever is started does not listen to SIGTERM.
-    pub(super) fn be_stubborn(&self) {
+    pub(crate) fn be_stubborn(&self) {
         fs::write(self.path("stubborn"), "").expect("a file");
     }
 
     /// Starts an agent, whose standard input stays open.
-    pub(super) fn start(&self, harness: Harness) -> Agent {
+    pub(crate) fn start(&self, harness: Harness) -> Agent {
         let mut command = Command::new(self.bin().join(harness.name));
         command.args(harness.arguments).env_clear().env("HOME", self.home.path("")).env("ZMX_SESSION", "day");
         command.env("PATH", "/usr/bin:/bin").current_dir(self.work());
@@ -144,40 +144,44 @@ impl Stage {
     }
 
     /// A client of the server.
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         client(&self.home.posted("agents"), Dialect::Plain)
     }
 
     /// Waits until an agent is there, and in its session.
-    pub(super) fn await_session(&self, client: &mut Client, agent: &Agent, session: &str) {
+    pub(crate) fn await_session(&self, client: &mut Client, agent: &Agent, session: &str) {
         self.await_field(client, agent.harness, agent.pid(), "session", session);
     }
 
     /// Waits until a field of an agent reads like this.
-    pub(super) fn await_field(&self, client: &mut Client, harness: &str, pid: u32, name: &str, value: &str) {
+    pub(crate) fn await_field(&self, client: &mut Client, harness: &str, pid: u32, name: &str, value: &str) {
         let what = format!("{name} of {harness} {pid} is {value}");
         await_until(&what, || read(client, harness, pid, name).as_deref() == Some(value));
     }
 
-    /// The agent of a harness whose `zmx` reads like this, once there is one.
-    pub(super) fn await_moved(&self, client: &mut Client, harness: &str, name: &str) -> u32 {
-        let mut found = None;
+    /// The agent of a harness whose `zmx` reads like this, once there is one. Only here: others may run on the machine.
+    pub(crate) fn await_moved(&self, client: &mut Client, harness: &str, name: &str) -> u32 {
+        let (mut found, work) = (None, self.work());
         await_until("the agent is back", || {
             let pids = client.names(format!("active/{harness}"));
             let pids = pids.iter().filter_map(|pid| str::from_utf8(pid).ok()?.parse::<u32>().ok());
-            found = pids.into_iter().find(|pid| read(client, harness, *pid, "zmx").as_deref() == Some(name));
+            let here = [("zmx", name), ("cwd", work.to_str().expect("a path of text"))];
+            let mut is_here = |pid: u32| {
+                here.iter().all(|(field, value)| read(client, harness, pid, field).as_deref() == Some(value))
+            };
+            found = pids.into_iter().find(|pid| is_here(*pid));
             found.is_some()
         });
         found.expect("it was found")
     }
 
     /// A file that the zmx left behind.
-    pub(super) fn given(&self, what: &str) -> String {
+    pub(crate) fn given(&self, what: &str) -> String {
         fs::read_to_string(self.path(&format!("given.{what}"))).unwrap_or_default()
     }
 
     /// How often zmx was run.
-    pub(super) fn runs(&self) -> Vec<String> {
+    pub(crate) fn runs(&self) -> Vec<String> {
         fs::read_to_string(self.path("runs")).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 }
@@ -197,7 +201,7 @@ impl Drop for Stage {
 }
 
 impl Agent {
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 }
@@ -210,7 +214,7 @@ impl Drop for Agent {
 }
 
 /// A field of an agent, if it is there.
-pub(super) fn field(client: &mut Client, agent: &Agent, field: &str) -> Option<String> {
+pub(crate) fn field(client: &mut Client, agent: &Agent, field: &str) -> Option<String> {
     read(client, agent.harness, agent.pid(), field)
 }
 
@@ -222,14 +226,14 @@ fn read(client: &mut Client, harness: &str, pid: u32, field: &str) -> Option<Str
 }
 
 /// The fid of an agent's `zmx`, open as `echo name > zmx` opens it.
-pub(super) fn open_zmx(client: &mut Client, agent: &Agent) -> u32 {
+pub(crate) fn open_zmx(client: &mut Client, agent: &Agent) -> u32 {
     let fid = client.go(format!("active/{}/{}/zmx", agent.harness, agent.pid()));
     client.open_as(fid, How::WriteTruncate).expect("zmx may be written");
     fid
 }
 
 #[track_caller]
-pub(super) fn await_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn await_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < PATIENCE, "in vain: {what}");
@@ -252,11 +256,11 @@ fn a_session() {
 }
 
 /// The program under test, as scripts call it.
-pub(super) fn program() -> &'static Path {
+pub(crate) fn program() -> &'static Path {
     binary::path()
 }
 
-pub(super) const S1: &str = "11111111-1111-4111-8111-111111111111";
+pub(crate) const S1: &str = "11111111-1111-4111-8111-111111111111";
 const S2: &str = "22222222-2222-4222-8222-222222222222";
 const THREAD: &str = "019f624a-cc95-7c50-b9fa-1db381270b73";
 const TRANSCRIPT: &str = "sessions/--work--/2026-11-02T10-00-00-000Z_a.jsonl";
