@@ -19,9 +19,9 @@ use crate::limits::{Budget, Limits, UNVERSIONED_MSIZE};
 use crate::outbox::Buf;
 use crate::port::{Answer, Ask, Kinds, Outcome, Qids, Room, Stat, Ticket};
 use crate::session::{Action, Session};
-use client::Client;
-use script::Script;
 
+pub use client::Client;
+pub use script::Script;
 pub use split::frame;
 
 /// Runs a script.
@@ -85,7 +85,7 @@ impl Run {
         Self {
             limits,
             session,
-            client: Client::new(),
+            client: Client::default(),
             out: Vec::new(),
             bufs: Vec::new(),
             hung_up: false,

@@ -1,8 +1,9 @@
 //! A server in a process of its own, and what it says.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -101,26 +102,24 @@ impl Daemon {
 
     /// A number of `/proc/PID/status`, in KiB.
     pub(crate) fn memory_kib(&self, field: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("it lives");
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("it lives");
         let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field of status");
         line.trim_matches([':', ' ', '\t', 'k', 'B']).parse().expect("a number")
     }
 
-    /// How many descriptors it holds.
-    pub(crate) fn descriptors(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("it lives").count()
+    /// What its descriptors lead to.
+    pub(crate) fn descriptors(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("it lives");
+        // One may be closed meanwhile.
+        entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).collect()
     }
 
     /// Waits until it holds no more descriptors than that.
     #[track_caller]
     pub(crate) fn await_descriptors(&self, most: usize) {
         let start = Instant::now();
-        while self.descriptors() > most {
-            assert!(
-                start.elapsed() < PATIENCE,
-                "{} descriptors, and {most} were to be left",
-                self.descriptors()
-            );
+        while self.descriptors().len() > most {
+            assert!(start.elapsed() < PATIENCE, "{most} were to be left of {:?}", self.descriptors());
             thread::sleep(Duration::from_millis(10));
         }
     }

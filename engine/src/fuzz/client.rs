@@ -10,6 +10,7 @@ use proto::{Dialect, NOTAG, Refusal, Rmessage, Tmessage};
 use super::script::{self, Script};
 
 /// A request that has not been answered.
+#[derive(Debug)]
 struct Sent {
     tag: u16,
     frame: Vec<u8>,
@@ -30,10 +31,11 @@ impl Sent {
     }
 }
 
-/// The client.
-pub(super) struct Client {
+/// A client that sends anything at any time, and holds the server to the laws. It panics when one is broken.
+#[derive(Debug)]
+pub struct Client {
     /// Sent and not yet received by the session.
-    pub(super) wire: VecDeque<u8>,
+    pub wire: VecDeque<u8>,
     /// Those it believes to be bound, and whether they are open.
     pub(super) fids: BTreeMap<u32, bool>,
     sent: Vec<Sent>,
@@ -44,8 +46,8 @@ pub(super) struct Client {
     hears: Dialect,
 }
 
-impl Client {
-    pub(super) fn new() -> Self {
+impl Default for Client {
+    fn default() -> Self {
         Self {
             wire: VecDeque::new(),
             fids: BTreeMap::new(),
@@ -55,9 +57,11 @@ impl Client {
             hears: Dialect::Plain,
         }
     }
+}
 
-    /// Agrees on a version and attaches.
-    pub(super) fn begin(&mut self, script: &mut Script<'_>) {
+impl Client {
+    /// Offers a version.
+    pub fn begin(&mut self, script: &mut Script<'_>) {
         let version = script.pick(&Dialect::ALL).name().as_bytes();
         let msize = script.pick(&[8192, 32 * 1024]);
         let frame = script::encoded(&Tmessage::Version { msize, version }, NOTAG, Dialect::Plain);
@@ -65,7 +69,7 @@ impl Client {
     }
 
     /// Sends a message, mostly under a tag of its own.
-    pub(super) fn send(&mut self, script: &mut Script<'_>) {
+    pub fn send(&mut self, script: &mut Script<'_>) {
         let tag = match script.below(12) {
             0 => self.tag_to_repeat(script),
             1 if !self.is_awaited(NOTAG) => Some(NOTAG),
@@ -77,7 +81,7 @@ impl Client {
     }
 
     /// Sends a flush, mostly of a request that is awaited.
-    pub(super) fn send_flush(&mut self, script: &mut Script<'_>) {
+    pub fn send_flush(&mut self, script: &mut Script<'_>) {
         let Some(fresh) = self.fresh_tag() else { return };
         let (tag, oldtag) = match script.below(8) {
             0 => (fresh, fresh),
@@ -96,7 +100,7 @@ impl Client {
     }
 
     /// Sends a Tversion: what was sent before is answered before it or never.
-    pub(super) fn send_version(&mut self, script: &mut Script<'_>) {
+    pub fn send_version(&mut self, script: &mut Script<'_>) {
         if !self.is_awaited(NOTAG) {
             let frame = script::encoded(&script.version(), NOTAG, self.speaks);
             self.put(frame);
@@ -105,7 +109,7 @@ impl Client {
 
     /// Sends a message of which some bytes are others. Its size and its tag are true: else the session ends, or nobody
     /// could tell what is answered.
-    pub(super) fn send_mutated(&mut self, script: &mut Script<'_>) {
+    pub fn send_mutated(&mut self, script: &mut Script<'_>) {
         let Some(tag) = self.fresh_tag() else { return };
         let mut frame = script.frame(tag, self.speaks);
         frame.truncate((7 + script.below(frame.len())).min(frame.len()));
@@ -163,13 +167,22 @@ impl Client {
         self.sent.push(sent);
     }
 
-    /// Receives bytes of replies.
-    pub(super) fn receive(&mut self, bytes: &[u8]) {
+    /// Receives bytes of replies; says how many they make whole.
+    pub fn receive(&mut self, bytes: &[u8]) -> u64 {
         self.received.extend_from_slice(bytes);
-        while let Next::Frame(size) = frame::next(&self.received, 8192) {
+        let mut replies = 0;
+        while let Next::Frame(size) = frame::next(&self.received, MSIZE_MAX) {
             let frame: Vec<u8> = self.received.drain(..size).collect();
             self.hear(&frame);
+            replies += 1;
         }
+        replies
+    }
+
+    /// Whether something has not been answered.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        !self.sent.is_empty()
     }
 
     pub(super) fn check_all_answered(&self) {
@@ -266,3 +279,6 @@ impl Client {
 fn is_any(reply: &Rmessage<'_>, dialect: Dialect, refusals: &[Refusal]) -> bool {
     refusals.iter().any(|refusal| *reply == Rmessage::refusal(*refusal, dialect))
 }
+
+/// The largest frame that a version in a script agrees on.
+const MSIZE_MAX: u32 = 70_000;

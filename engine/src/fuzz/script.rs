@@ -6,20 +6,34 @@ use alloc::vec::Vec;
 use proto::{Dialect, NOFID, Names, Stat, Tmessage};
 
 /// Bytes as a row of choices. Past the end every choice is the first.
-pub(super) struct Script<'a> {
+#[derive(Debug)]
+pub struct Script<'a> {
     rest: &'a [u8],
+    /// What walks go along; nothing: any number of names that mean nothing.
+    paths: &'a [&'a [u8]],
 }
 
 impl<'a> Script<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes }
+    /// These choices, about a tree that does not exist.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, paths: &[] }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// These choices, about a tree that has, or has not, these paths: names with a `/` between them.
+    #[must_use]
+    pub fn along(bytes: &'a [u8], paths: &'a [&'a [u8]]) -> Self {
+        Self { rest: bytes, paths }
+    }
+
+    /// Whether everything that is left to choose is the first.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    pub(super) fn byte(&mut self) -> u8 {
+    /// Any byte.
+    pub fn byte(&mut self) -> u8 {
         match self.rest.split_first() {
             Some((byte, rest)) => {
                 self.rest = rest;
@@ -30,12 +44,13 @@ impl<'a> Script<'a> {
     }
 
     /// A number below a bound, which is at least 1.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         let wide = if bound > 256 { usize::from(self.byte()) << 8 } else { 0 };
         (wide | usize::from(self.byte())) % bound
     }
 
-    pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+    /// One of these, of which there is at least one.
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
 
@@ -62,11 +77,7 @@ impl<'a> Script<'a> {
                 aname: b"",
                 n_uname: None,
             },
-            2..=4 => {
-                let count = self.pick(&[0, 1, 1, 2, 3, 16, 17]);
-                let names = Names::pack((0..count).map(|_| &b"name"[..]), names).expect("room");
-                Tmessage::Walk { fid, newfid: self.fid(), names }
-            }
+            2..=4 => Tmessage::Walk { fid, names: self.names(names), newfid: self.fid() },
             5 | 6 if linux => Tmessage::Lopen { fid, flags: self.pick(&[0, 0, 2, 1, 3, proto::O_DIRECTORY]) },
             5 | 6 => Tmessage::Open { fid, mode: self.pick(&[0, 0, 2, 1, 0x11, 0x40]) },
             7 | 8 => Tmessage::Read { fid, offset: self.offset(), count: self.count() },
@@ -90,6 +101,16 @@ impl<'a> Script<'a> {
             17 => Tmessage::Create { fid, name: b"n", perm: 0, mode: 0, extension: None },
             _ => Tmessage::Walk { fid, newfid: fid, names: Names::EMPTY },
         }
+    }
+
+    fn names<'m>(&mut self, room: &'m mut [u8]) -> Names<'m> {
+        let packed = if self.paths.is_empty() {
+            let count = self.pick(&[0, 1, 1, 2, 3, 16, 17]);
+            Names::pack((0..count).map(|_| &b"name"[..]), room)
+        } else {
+            Names::pack(self.pick(self.paths).split(|byte| *byte == b'/'), room)
+        };
+        packed.expect("room")
     }
 
     pub(super) fn version(&mut self) -> Tmessage<'static> {
