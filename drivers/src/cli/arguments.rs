@@ -379,7 +379,7 @@ fn parse_address(text: OsString) -> Result<Address, AddressError> {
 pub(crate) const DEFAULT_NAME: &str = "agents";
 const MOVE_NEEDS_PROC: &str = "--allow-move cannot be used with --proc";
 /// The flags of [`Machine`].
-const OF_MACHINE: [&str; 4] = ["root", "proc", "demo", "fixture"];
+pub(super) const OF_MACHINE: [&str; 4] = ["root", "proc", "demo", "fixture"];
 /// The longest script: one that holds a whole home would be longer.
 const FIXTURE_BYTES: u64 = 64 << 20;
 

@@ -10,6 +10,8 @@ mod arguments;
 mod connect;
 mod content;
 mod desk;
+#[cfg(test)]
+mod generated;
 mod glob;
 mod help;
 mod launch;
