@@ -102,6 +102,14 @@ impl Machine {
         Server::start(command.env(crate::RESPONDER, &socket), socket, &[processor])
     }
 
+    /// Starts the responder that reads a file of [`Machine::file`].
+    pub(crate) fn reader(&self, path: &str, processor: usize) -> Server {
+        let socket = self.top.join(format!("reader-{processor}"));
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.env(crate::RESPONDER, &socket).env(crate::READER, self.path(&format!(".{path}")));
+        Server::start(&mut command, socket, &[processor])
+    }
+
     /// Starts diod over the home, if it is installed.
     pub(crate) fn diod(&self, processor: usize) -> Option<Server> {
         let program =

@@ -31,7 +31,8 @@ use crate::table::Table;
 
 fn main() {
     if let Some(socket) = std::env::var_os(RESPONDER) {
-        return responder::serve(Path::new(&socket));
+        let file = std::env::var_os(READER);
+        return responder::serve(Path::new(&socket), file.as_deref().map(Path::new));
     }
     let mut scale = FULL;
     let (mut only, mut picture) = (Vec::new(), None);
@@ -103,5 +104,7 @@ pub(crate) const DRIVERS: [&str; 2] = ["blocking", "uring"];
 pub(crate) const MOMENTS: usize = 5;
 const FULL: Scale = Scale { divisor: 1, turns: 7, seconds: 1.0, idle: 30.0 };
 const QUICK: Scale = Scale { divisor: 50, turns: 1, seconds: 0.05, idle: 1.0 };
+/// Set where the responder is to read a file: which.
+pub(crate) const READER: &str = "NINEAGENTS_BENCH_READER";
 /// Set where this program is to be the responder: where it listens.
 pub(crate) const RESPONDER: &str = "NINEAGENTS_BENCH_RESPONDER";

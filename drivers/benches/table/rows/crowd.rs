@@ -15,13 +15,18 @@ pub(crate) fn measure(machine: &Machine, scale: Scale, table: &mut Table) {
     let path = machine.file("shared", size);
     for (connections, flight) in [(1, 1), (1, 8), (8, 1), (8, 8), (64, 1), (64, 8)] {
         let [blocking, uring] = busy(machine, scale, &path, size, connections, flight);
+        let least = least(machine, scale, &path, size, (connections * flight).min(64));
         let name = format!("{connections} connections, {flight} in flight each, uring");
         // It is for many that one thread is the better one.
         let (requests, cost) = if connections == 64 { (1.1, 0.6) } else { (0.9, 1.1) };
         let (ours, theirs) = ((uring.rate / 1e3, "k/s"), ("blocking", blocking.rate / 1e3));
         table.add(Row::beside(format!("{name}: requests"), ours, theirs, Target::Least(requests)));
         let (ours, theirs) = ((uring.cpu * 1e6, "us"), ("blocking", blocking.cpu * 1e6));
-        table.add(Row::beside(format!("{name}: CPU of one"), ours, theirs, Target::Most(cost)));
+        let row = Row::beside(format!("{name}: CPU of one"), ours, theirs, Target::Most(cost));
+        table.add(row.note(format!(
+            "{:.2} us where one connection has as many in flight at the least that reads",
+            least * 1e6
+        )));
     }
     let [blocking, uring] = DRIVERS.map(|driver| idle_kib(machine, driver, 256));
     let name = "256 idle connections, uring: resident memory more";
@@ -61,6 +66,19 @@ fn busy(
         }
     }
     best
+}
+
+/// Seconds of processor time that a read takes of the least server there can be, with so many in flight on one connection.
+fn least(machine: &Machine, scale: Scale, path: &str, size: u64, flight: usize) -> f64 {
+    let server = machine.reader(path, SERVER);
+    let mut crowd = Crowd::new(server.socket(), 1, 8192, path, size);
+    let time = Duration::from_secs_f64(scale.seconds / 10.0);
+    let one = |_| {
+        let mut requests = 0;
+        let cpu = server.cpu(|| requests = crowd.run(flight, time));
+        cpu / requests as f64
+    };
+    (0..scale.turns).map(one).fold(f64::INFINITY, f64::min)
 }
 
 /// KiB more of a server with so many connections that have read something, and then said nothing for a while.

@@ -1,4 +1,4 @@
-//! Throughput: reads of one hot file over one connection, beside a server that does nothing.
+//! Throughput: reads of one hot file over one connection, beside a server that does nothing, and one that only reads.
 
 use std::time::Duration;
 
@@ -24,7 +24,12 @@ pub(crate) fn measure(machine: &Machine, scale: Scale, table: &mut Table) {
         let apart = rates(machine, scale, &what, SERVER);
         let together = rates(machine, Scale { turns: scale.turns.min(3), ..scale }, &what, CLIENT);
         for (at, driver) in DRIVERS.iter().enumerate() {
-            let note = format!("on one processor {:.2}", together[at] / together[2]);
+            let note = format!(
+                "on one processor {:.2}; {:.2} and {:.2} of the least that reads",
+                together[at] / together[2],
+                apart[at] / apart[3],
+                together[at] / together[3]
+            );
             let name = format!("sequential Tread, {names}, {driver}");
             let target = Target::Least(targets[at]);
             let ours = (apart[at] / 1e3, "k/s");
@@ -41,16 +46,17 @@ struct Reading<'a> {
     size: u64,
 }
 
-/// Answers a second: of the two drivers, and of the responder. In turns, so that what else the machine does meets all; the
-/// best of them.
-fn rates(machine: &Machine, scale: Scale, what: &Reading<'_>, processor: usize) -> [f64; 3] {
+/// Answers a second: of the two drivers, of the responder, and of the one that reads. In turns, so that what else the machine
+/// does meets all; the best of them.
+fn rates(machine: &Machine, scale: Scale, what: &Reading<'_>, processor: usize) -> [f64; 4] {
     let servers = [
         machine.serve(DRIVERS[0], &[processor]),
         machine.serve(DRIVERS[1], &[processor]),
         machine.responder(processor),
+        machine.reader(what.path, processor),
     ];
     let mut clients: Vec<(Client, Reads)> = servers.iter().map(|server| client(server, what)).collect();
-    let mut best = [0.0_f64; 3];
+    let mut best = [0.0_f64; 4];
     let time = Duration::from_secs_f64(scale.seconds / 20.0);
     for _ in 0..scale.turns * MOMENTS {
         for (best, (client, reads)) in best.iter_mut().zip(&mut clients) {
