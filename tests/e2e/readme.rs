@@ -24,10 +24,25 @@ fn every_command_of_the_readme_is_run() {
         assert!(guest.contains(words), "the guest looks for {words}");
     }
     for command in commands() {
-        let here = ["9agents", "cargo run --release -- ", "socat ", "echo night | 9agents write "];
-        // The second is this very run; what a unit starts is tried by `units`.
-        let elsewhere = ["cargo test --workspace", "cp packaging/systemd/", "sed -i ", "systemctl --user "];
-        let known = here.iter().chain(&elsewhere).any(|start| command.starts_with(start))
+        let here = [
+            "9agents",
+            "cargo run --release -- ",
+            "socat ",
+            "echo night | 9agents write ",
+            "mkdir -p ~/.config",
+            "cp packaging/",
+            "sed -i ",
+        ];
+        // The first is this very run; the others are tried where there is a clean system.
+        let elsewhere = [
+            "cargo test --workspace",
+            "cargo install cargo-deb",
+            "cargo deb -p nineagents-drivers",
+            "sudo apt install ./target/debian/9agents_*.deb",
+            "systemctl --user enable --now 9agents.socket",
+        ];
+        let known = here.iter().any(|start| command.starts_with(start))
+            || elsewhere.contains(&command.as_str())
             || in_a_guest.iter().any(|words| command.contains(words));
         assert!(known, "nobody runs `{command}`");
     }
@@ -87,6 +102,21 @@ fn the_readme_shows_what_is_printed() {
         let printed = printed(&shell.env("COLUMNS", width.to_string()).output().unwrap());
         assert_eq!(printed.lines().collect::<Vec<_>>(), block[1..], "{}", block[0]);
     }
+}
+
+/// The units as they are installed without the package start the program that is found.
+#[test]
+fn the_units_are_installed_as_the_readme_says() {
+    let place = Place::new();
+    for words in ["mkdir -p ~/.config", "cp packaging/", "sed -i "] {
+        printed(&place.shell(&the_command(words)).current_dir(source("")).output().unwrap());
+    }
+    let units = place.home.path(".config/systemd/user");
+    let service = fs::read_to_string(units.join("9agents.service")).unwrap();
+    let start = service.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    let program = start.split(' ').next().unwrap();
+    assert_eq!(Path::new(program), place.home.beside("bin/9agents"));
+    assert!(units.join("9agents.socket").exists());
 }
 
 #[test]
