@@ -131,7 +131,7 @@ impl World {
             messages: 0.into(),
         };
         // In an hour the indexes of all conversations are more than may be kept at once.
-        let lines = if long.as_secs() >= LONG { 100_000 } else { 2_000 };
+        let lines = if long.as_secs() >= LONG { 300_000 } else { 2_000 };
         for thread in 0..THREADS {
             let mut text = String::with_capacity(lines * 128);
             (0..lines).for_each(|number| text += &message(number));
