@@ -302,9 +302,9 @@ const BEFORE: &str = "echo $$ >>TOP/started\n\
     start=$(set -- ${stat##*) }; shift 19; echo $1)\n\
     echo \"$0 $*\" >>TOP/called\n\
     [ ! -e TOP/stubborn ] || trap '' TERM\n";
-/// A reader that nobody writes to waits without a process of its own. `errand` is what a test has the agent do.
+/// A reader that nobody writes to waits without a process of its own, for as long as its place is there. `errand` is what a test has the agent do.
 const AFTER: &str = "[ ! -e TOP/errand ] || . TOP/errand\n\
-    while :; do read -r never <TOP/never || :; done\n";
+    while [ -e TOP/never ]; do read -r never <TOP/never || :; done\n";
 
 const ZMX: &str = "#!/bin/sh\n\
     echo \"$*\" >>TOP/runs\n\
