@@ -191,10 +191,10 @@ impl Units {
 }
 
 /// What a unit says, by key. A drop-in is one, too.
-struct Unit(BTreeMap<String, Vec<String>>);
+pub(crate) struct Unit(BTreeMap<String, Vec<String>>);
 
 impl Unit {
-    fn read(name: &str) -> Self {
+    pub(crate) fn read(name: &str) -> Self {
         let mut said = BTreeMap::<_, Vec<_>>::new();
         for (key, value) in
             source(name).lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='))
@@ -214,7 +214,7 @@ impl Unit {
 
     /// The one value of a key.
     #[track_caller]
-    fn one(&self, key: &str) -> &str {
+    pub(crate) fn one(&self, key: &str) -> &str {
         let [value] = self.values(key) else { panic!("{key} is {:?}", self.values(key)) };
         value
     }
