@@ -21,7 +21,7 @@ use tests::rig::{Received, Wire};
 use crate::daemon::{Daemon, attached};
 use crate::home::Home;
 use crate::tell;
-use crate::units::Unit;
+use crate::units::environment;
 
 #[test]
 fn an_hour_of_clients_leaves_neither_memory_nor_descriptors_behind() {
@@ -55,11 +55,7 @@ struct Sample {
 /// Lets visitors at a server with one driver, and looks at it.
 fn soak(driver: &str) {
     let world = World::new();
-    let mut command = world.home.command(&["--driver", driver]);
-    // As the service's unit has it: what grows is the program then, and not what the C library keeps of it.
-    let unit = Unit::read("9agents.service");
-    let (name, value) = unit.one("Environment").split_once('=').expect("a variable");
-    let daemon = Daemon::start(command.env(name, value));
+    let daemon = Daemon::start(world.home.command(&["--driver", driver]).envs(environment()));
     let socket = world.home.posted("agents");
     let samples: Vec<Sample> = thread::scope(|scope| {
         let visits: [fn(&World, &Path, &mut Seeded); 5] =

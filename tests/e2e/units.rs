@@ -190,11 +190,19 @@ impl Units {
     }
 }
 
+/// What the service's unit sets in the environment of the program, so that what is freed is given back: what a test sees grow is
+/// the program then, and not what the C library keeps of it.
+pub(crate) fn environment() -> [(String, String); 1] {
+    let unit = Unit::read("9agents.service");
+    let (name, value) = unit.one("Environment").split_once('=').expect("a variable");
+    [(name.to_owned(), value.to_owned())]
+}
+
 /// What a unit says, by key. A drop-in is one, too.
-pub(crate) struct Unit(BTreeMap<String, Vec<String>>);
+struct Unit(BTreeMap<String, Vec<String>>);
 
 impl Unit {
-    pub(crate) fn read(name: &str) -> Self {
+    fn read(name: &str) -> Self {
         let mut said = BTreeMap::<_, Vec<_>>::new();
         for (key, value) in
             source(name).lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='))
@@ -214,7 +222,7 @@ impl Unit {
 
     /// The one value of a key.
     #[track_caller]
-    pub(crate) fn one(&self, key: &str) -> &str {
+    fn one(&self, key: &str) -> &str {
         let [value] = self.values(key) else { panic!("{key} is {:?}", self.values(key)) };
         value
     }

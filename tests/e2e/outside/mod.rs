@@ -18,6 +18,7 @@ use tests::world::fill;
 use crate::daemon::{Daemon, client};
 use crate::home::Home;
 use crate::tell;
+use crate::units::environment;
 use believer::Believer;
 use savage::Savage;
 
@@ -40,7 +41,7 @@ fn fuzz(driver: &str) {
     home.serve(".hermes/long", "/hermes/long", &long);
     let mut command = home.command(&["--driver", driver, "--tcp", "127.0.0.1:0"]);
     // A sanitizer's own wishes.
-    command.envs(std::env::vars().filter(|(name, _)| name.ends_with("SAN_OPTIONS")));
+    command.envs(environment()).envs(std::env::vars().filter(|(name, _)| name.ends_with("SAN_OPTIONS")));
     let mut daemon = Daemon::start(&mut command);
     let doors = Doors { unix: home.posted("agents"), tcp: daemon.tcp("127.0.0.1") };
     let mut sane = client(&doors.unix, Dialect::Linux);
