@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::io;
 
 use rustix::process::{Resource, Rlimit};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Signals and limits as they were at start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,31 +47,37 @@ impl Inherited {
         Ok(maximum.unwrap_or(u64::MAX))
     }
 
-    /// The words in front of a program's own that make a child what this record says: our own `launch`, and the script if there
-    /// is anything for it to do. For a child of this process: the first word leads to the program that this is.
+    /// The words in front of a program's own that make a child what this record says: our own `launch`, with the limit that was
+    /// raised, and the script if there is anything for it to do. For a child of this process: the first word leads to the program
+    /// that this is.
     pub fn launcher(&self) -> Vec<OsString> {
+        let Rlimit { current, maximum } = self.descriptors;
+        let soft = current.filter(|_| current != maximum);
+        let limit = soft.map(|soft| format!("--descriptors={soft}").into());
         let script = self.restoring_script();
         let shell = script.map(|script| ["/bin/sh".into(), "-c".into(), script.into(), "sh".into()]);
-        ["/proc/self/exe".into(), "launch".into()].into_iter().chain(shell.into_iter().flatten()).collect()
+        let ours = ["/proc/self/exe".into(), "launch".into()].into_iter().chain(limit);
+        ours.chain(shell.into_iter().flatten()).collect()
     }
 
-    /// A script for `sh -c SCRIPT sh PROGRAM ARGUMENT...` that becomes PROGRAM with what this record says:
-    /// the soft limit, which was raised, and the signals that were ignored and that `signals` handles. sh(1)
-    /// can do to itself what Rust cannot do between fork and exec without unsafe code. `None` where a child
-    /// needs nothing of the kind.
-    pub fn restoring_script(&self) -> Option<String> {
+    /// A script for `sh -c SCRIPT sh PROGRAM ARGUMENT...` that becomes PROGRAM with the signals ignored that were, and that
+    /// `signals` handles. sh(1) can do to itself what Rust cannot do without unsafe code. `None` where a child needs nothing of
+    /// the kind, which is better: a shell hands on no variable whose name it could not spell.
+    fn restoring_script(&self) -> Option<String> {
         let mut script = String::new();
-        let Rlimit { current, maximum } = self.descriptors;
-        if let Some(soft) = current.filter(|_| current != maximum) {
-            let _ = write!(script, "ulimit -S -n {soft} && ");
-        }
-        for (signal, name) in [(SIGHUP, "HUP"), (SIGINT, "INT"), (SIGTERM, "TERM")] {
+        for (signal, name) in [(SIGINT, "INT"), (SIGTERM, "TERM")] {
             if self.ignored.has(signal) {
                 let _ = write!(script, "trap '' {name} && ");
             }
         }
         (!script.is_empty()).then(|| script + "exec \"$@\"")
     }
+}
+
+/// Lowers the soft RLIMIT_NOFILE of this process.
+pub fn lower_descriptors(soft: u64) -> io::Result<()> {
+    let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
+    Ok(rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(soft), maximum })?)
 }
 
 /// A set of signals, as the kernel shows one: bit n is signal n + 1.
@@ -97,6 +103,8 @@ mod tests {
     use std::process::Command;
 
     use proptest::prelude::*;
+
+    use signal_hook::consts::SIGHUP;
 
     use super::*;
 
@@ -126,35 +134,29 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changed_needs_no_script() {
+    fn a_launcher_is_ourselves_with_what_there_is_to_restore() {
         let same = Rlimit { current: Some(64), maximum: Some(64) };
-        assert_eq!(Inherited { descriptors: same, ..record(0) }.restoring_script(), None);
+        let words = Inherited { descriptors: same, ..record(1) }.launcher();
+        assert_eq!(words, ["/proc/self/exe", "launch"], "a hang-up that was ignored still is");
+        let words = record(0).launcher();
+        assert_eq!(words[2..], ["--descriptors=37"]);
+        let words = record(0b10).launcher();
+        assert_eq!(words[3..5], ["/bin/sh", "-c"]);
+        assert_eq!((words.len(), &words[6]), (7, &OsString::from("sh")));
     }
 
     #[test]
-    fn a_launcher_is_ourselves_and_a_shell_where_there_is_something_to_restore() {
-        let same = Rlimit { current: Some(64), maximum: Some(64) };
-        let words = Inherited { descriptors: same, ..record(0) }.launcher();
-        assert_eq!(words, ["/proc/self/exe", "launch"]);
-        let words = record(1).launcher();
-        assert_eq!(words[2..4], ["/bin/sh", "-c"]);
-        assert_eq!((words.len(), &words[5]), (6, &OsString::from("sh")));
-    }
-
-    #[test]
-    fn the_script_restores_limit_and_ignored_signals_and_hands_on_the_arguments() {
-        let script = record(0b100_0000_0000_0011).restoring_script().unwrap();
-        let show = "ulimit -S -n; grep SigIgn /proc/self/status; printf '%s|' \"$@\"";
+    fn the_script_restores_ignored_signals_and_hands_on_the_arguments() {
+        let script = record(0b100_0000_0000_0010).restoring_script().unwrap();
+        let show = "grep SigIgn /proc/self/status; printf '%s|' \"$@\"";
         let output = Command::new("sh")
             .args(["-c", &script, "sh", "sh", "-c", show, "sh", "a b", "$c"])
             .output()
             .unwrap();
         let shown = String::from_utf8(output.stdout).unwrap();
-        let (limit, rest) = shown.split_once('\n').unwrap();
-        assert_eq!(limit, "37");
-        let (mask, arguments) = rest.split_once('\n').unwrap();
+        let (mask, arguments) = shown.split_once('\n').unwrap();
         let ignored = signals(mask.as_bytes(), "SigIgn:").unwrap();
-        assert!(ignored.has(SIGHUP) && ignored.has(SIGINT) && ignored.has(SIGTERM), "{mask}");
+        assert!(ignored.has(SIGINT) && ignored.has(SIGTERM), "{mask}");
         assert_eq!(arguments, "a b|$c|");
     }
 

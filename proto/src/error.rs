@@ -201,6 +201,8 @@ refusals! {
         MOVE_OFFSET = EINVAL "invalid offset: a session name is written whole, at offset 0";
         /// A move: a live session has the name.
         MOVE_NAME_TAKEN = EEXIST "a live session of that name exists";
+        /// A move: no session, but something that keeps one from having its socket there.
+        MOVE_NAME_OBSTRUCTED = EEXIST "something else than a session exists where one of that name would be";
         /// A move: it is not known which session to resume.
         MOVE_UNRESOLVED = EPERM "the session of this agent is not known: moving is not permitted";
         /// A move: it is not known where to resume, or the place is gone.

@@ -94,8 +94,9 @@ pub trait Host: Send + Sync {
     fn hold(&self, pid: u32, start: u64) -> Result<Box<dyn Held>, Errno>;
 
     /// Starts a program, in a session of its own, with nothing open but `/dev/null` as its standard streams, and with signals
-    /// and resource limits as this process was given them. It is waited for without anybody's help. Answers once it runs, or
-    /// what will become it does: a program that cannot be executed after all is told by nobody.
+    /// and resource limits as this process was given them. It is waited for without anybody's help. Answers once it has
+    /// its session, so that what is sent to this process's group no longer reaches it: `AGAIN` if it did not get so far. A program
+    /// that cannot be executed after all is told by nobody.
     fn spawn(&self, launch: &Launch<'_>) -> Result<(), Errno>;
 }
 

@@ -45,8 +45,8 @@ enum State {
     },
     /// SIGTERM was sent at this time.
     Term { ready: Ready, since_ns: u64 },
-    /// SIGTERM was sent at this time, and SIGKILL since.
-    Kill { ready: Ready, since_ns: u64 },
+    /// SIGKILL was sent too; by this time it must have had its effect.
+    Kill { ready: Ready, until_ns: u64 },
     /// The agent has ended. It is tried for so long to start the program that brings it back.
     Spawn { ready: Ready, until_ns: u64 },
     /// The program runs; the session is to answer by this time.
@@ -77,6 +77,7 @@ impl Move {
 
     /// Looks at everything, and if nothing speaks against it, sends the first signal.
     fn check(&self, now: Now, last_try: bool) -> Next {
+        let begun = self.moves.host.now();
         let turn = Turn { effort: Effort::Full, now, last_try, local: true };
         let ready = match self.moves.check(&self.active, &self.agent, self.claim.name(), turn) {
             Ok(ready) => ready,
@@ -87,6 +88,10 @@ impl Move {
             Err(Halt::Refused(refusal)) => return Next::Done(Err(refusal)),
             Err(Halt::Cold | Halt::Torn | Halt::Unfinished(_)) => return Next::Done(Err(Refusal::AGAIN)),
         };
+        // A call that does not return is written off in the end by whoever steps this, and the client is told so.
+        if self.moves.host.now().mono_ns.saturating_sub(begun.mono_ns) > LATE_NS {
+            return Next::Done(Err(Refusal::AGAIN));
+        }
         match ready.held.signal(Signal::Term) {
             Ok(()) => {
                 self.claim.commit();
@@ -117,12 +122,12 @@ impl Move {
                 }
                 // If it cannot be sent, the process has ended or will have outlived both.
                 let _ = ready.held.signal(Signal::Kill);
-                Next::Change(State::Kill { ready, since_ns })
+                // From now on: however late this step comes, a process is given its time to end.
+                Next::Change(State::Kill { ready, until_ns: now_ns.saturating_add(END_NS - TERM_NS) })
             }
-            State::Kill { ready, since_ns } => {
-                let give_up_ns = since_ns.saturating_add(END_NS);
-                if now_ns < give_up_ns {
-                    return Next::Look(State::Kill { ready, since_ns }, give_up_ns);
+            State::Kill { ready, until_ns } => {
+                if now_ns < until_ns {
+                    return Next::Look(State::Kill { ready, until_ns }, until_ns);
                 }
                 #[cfg(feature = "planted")]
                 if engine::planted::is(engine::planted::Bug::MoveDoubled) {
@@ -210,6 +215,8 @@ fn may_pass(errno: Errno) -> bool {
     matches!(errno, Errno::AGAIN | Errno::INTR | Errno::NOMEM | Errno::MFILE | Errno::NFILE | Errno::TXTBSY)
 }
 
+/// How long the checks may take if they are to count: less than what a driver writes a call off after.
+const LATE_NS: u64 = 3_000_000_000;
 /// How long a process is given after SIGTERM.
 const TERM_NS: u64 = 5_000_000_000;
 /// How long after SIGTERM it must have ended, one way or another.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use proto::Refusal;
 
 use crate::active::{Active, Agent, WayBack};
-use crate::host::{Errno, Held, Host};
+use crate::host::{Errno, Held, Host, Kind};
 use crate::process;
 use crate::tree::Turn;
 use crate::tree::halt::Halt;
@@ -80,6 +80,9 @@ impl Moves {
         if self.settings.is_taken(host, name.as_bytes()) {
             return Err(Refusal::MOVE_NAME_TAKEN.into());
         }
+        if sockets.iter().any(|socket| is_obstructed(host, socket)) {
+            return Err(Refusal::MOVE_NAME_OBSTRUCTED.into());
+        }
         // Before anything is asked of the process, so that all of it is about the one that will be signalled.
         let held = host.hold(agent.process.pid, agent.process.start).map_err(gone)?;
         #[cfg(feature = "planted")]
@@ -105,12 +108,13 @@ impl Moves {
     ) -> Result<(Vec<Vec<u8>>, Vec<u8>), Halt> {
         let host = &*self.host;
         let WayBack { cwd, arguments } = active.way_back(agent, turn)?;
-        if !(is_plain(&cwd) && arguments.iter().all(|argument| is_plain(argument))) {
-            return Err(Refusal::MOVE_CONTROL_BYTE.into());
-        }
         let zmx = self.settings.zmx().filter(|zmx| host.may_run(zmx)).ok_or(Refusal::MOVE_NO_ZMX)?;
         let program = self.settings.program(agent.root).filter(|program| host.may_run(program));
         let program = program.ok_or(Refusal::MOVE_NO_HARNESS)?;
+        let said = arguments.iter().map(Vec::as_slice).chain([&cwd[..], program]);
+        if !said.into_iter().all(is_plain) {
+            return Err(Refusal::MOVE_CONTROL_BYTE.into());
+        }
         if process::ancestry(host, &|_| None)?.contains(&agent.process.pid) {
             return Err(Refusal::MOVE_ANCESTOR.into());
         }
@@ -125,6 +129,11 @@ fn gone(errno: Errno) -> Halt {
         Errno::SRCH => Refusal::MOVE_GONE.into(),
         errno => Refusal::from_errno(errno.raw_os_error().unsigned_abs()).into(),
     }
+}
+
+/// Whether there is something at the place of a socket that no zmx takes away: it keeps its logs beside its sockets.
+fn is_obstructed(host: &dyn Host, socket: &[u8]) -> bool {
+    host.look_up(socket).is_ok_and(|meta| matches!(meta.kind, Kind::File | Kind::Dir))
 }
 
 /// Whether a text can be typed to a shell as it stands between quotes: zmx does that with what it is given.

@@ -3,6 +3,7 @@
 //! Owns: where zmx and the harnesses are, where sessions have their sockets, and the environment that a resumed agent is
 //! given. Must not know: agents.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::harness;
@@ -70,8 +71,11 @@ impl Moving {
         let posted = runtime.map(|runtime| below(&below(runtime, b"9p"), b"zmx"));
         let own = posted.into_iter().chain(places.first().cloned()).collect();
         let others = places.into_iter().skip(1).collect();
+        // Of two with one name the first is meant, here as by getenv(3).
+        let mut names = BTreeSet::new();
+        let env = environment.iter().filter(|variable| names.insert(name_of(variable)));
         Self {
-            env: environment.iter().filter(|variable| is_handed_on(variable)).cloned().collect(),
+            env: env.filter(|variable| is_handed_on(variable)).cloned().collect(),
             zmx,
             programs: Root::HARNESSES.map(|root| in_path(root.as_str())),
             pinned: pinned.into_iter().collect(),
@@ -125,14 +129,19 @@ impl fmt::Debug for Moving {
 }
 
 /// Whether a variable is for an agent too. The session that we live in is not its session, the sockets that we were given
-/// are not its sockets, and our supervisor does not wait to hear from it (systemd.exec(5)).
+/// are not its sockets, our supervisor does not wait to hear from it (systemd.exec(5)), and it works elsewhere.
 fn is_handed_on(variable: &[u8]) -> bool {
-    let name = variable.split(|byte| *byte == b'=').next().unwrap_or_default();
+    let name = name_of(variable);
     !name.is_empty()
         && name.len() < variable.len()
         && !name.starts_with(b"ZMX_SESSION")
         && !matches!(name, b"LISTEN_PID" | b"LISTEN_FDS" | b"LISTEN_FDNAMES" | b"LISTEN_PIDFDID")
         && !matches!(name, b"NOTIFY_SOCKET" | b"WATCHDOG_PID" | b"WATCHDOG_USEC" | b"JOURNAL_STREAM")
+        && !matches!(name, b"PWD" | b"OLDPWD")
+}
+
+fn name_of(variable: &[u8]) -> &[u8] {
+    variable.split(|byte| *byte == b'=').next().unwrap_or_default()
 }
 
 fn below(dir: &[u8], name: &[u8]) -> Vec<u8> {
@@ -230,7 +239,10 @@ mod tests {
             "NOTIFY_SOCKET=/n",
             "WATCHDOG_USEC=1",
             "JOURNAL_STREAM=8:1",
+            "PWD=/here",
+            "OLDPWD=/there",
             "B=",
+            "A=2",
             "CODEX_HOME=/e",
             "CODEX_HOMES=/h",
             "odd",

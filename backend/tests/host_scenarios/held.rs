@@ -187,7 +187,10 @@ fn a_program_is_started_as_it_is_told_and_waited_for() {
     let args = words(&["/bin/sh", "-c", &script, "sh", "one two", "three"]);
     let cwd = top.0.to_str().unwrap().as_bytes();
     let env = words(&["PATH=/usr/bin:/bin", "A=b=c"]);
-    let host = os().launching_by(words_of(&["/usr/bin/env", "THROUGH=me"]));
+    let through = |sign: &str| {
+        words_of(&["/bin/sh", "-c", &format!("{sign}; exec /usr/bin/env THROUGH=me \"$@\""), "sh"])
+    };
+    let host = os().launching_by(through("echo; exec >/dev/null"));
     host.spawn(&Launch { args: &args, env: &env, cwd }).unwrap();
     let lines =
         || fs::read_to_string(&said_to).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();
@@ -204,6 +207,11 @@ fn a_program_is_started_as_it_is_told_and_waited_for() {
     assert_eq!(fails(&["/none/such"], "/"), Err(Errno::NOENT));
     assert_eq!(fails(&["/bin/true"], "/none/such"), Err(Errno::NOENT));
     assert_eq!(fails(&[], "/"), Err(Errno::INVAL));
+    // What was to become it did not live to say that it has a session of its own.
+    fs::remove_file(&said_to).unwrap();
+    let interrupted = os().launching_by(through("kill -INT $$"));
+    assert_eq!(interrupted.spawn(&Launch { args: &args, env: &env, cwd }), Err(Errno::AGAIN));
+    assert!(!said_to.exists());
 }
 
 /// Many at once, and some that take their time: nobody is left behind as a corpse, and the thread goes when all are.

@@ -84,14 +84,17 @@ impl Machine {
         Self::behind(more, |fixture| Arc::new(fixture.clone()))
     }
 
+    /// The same, with a server that was started with another environment.
+    pub(crate) fn with_environment(self, environment: &[&str]) -> Self {
+        let tree = tree(Arc::new(self.fixture.clone()), &self.fixture, environment);
+        Self { tree, ..self }
+    }
+
     /// The same, with something between the machine and the tree.
     pub(crate) fn behind(more: &str, host: impl FnOnce(&Fixture) -> Arc<dyn Host>) -> Self {
         let script = Script::parse(&format!("{SCRIPT}{more}")).unwrap();
         let fixture = Fixture::new(script.world().unwrap());
-        let host = host(&fixture);
-        let environment = ENVIRONMENT.map(|variable| variable.as_bytes().to_vec());
-        let moving = Moving::find(&fixture, &environment, None, []);
-        let tree = Agents::moving(host, Limits { pinned_descriptors: 64 }, moving);
+        let tree = tree(host(&fixture), &fixture, &ENVIRONMENT);
         Self { fixture, tree }
     }
 
@@ -209,6 +212,12 @@ impl Machine {
         assert_eq!((self.signals(), self.spawns()), (Vec::new(), Vec::new()));
         assert!(!self.tree.must_finish());
     }
+}
+
+fn tree(host: Arc<dyn Host>, fixture: &Fixture, environment: &[&str]) -> Agents {
+    let environment: Vec<_> = environment.iter().map(|variable| variable.as_bytes().to_vec()).collect();
+    let moving = Moving::find(fixture, &environment, None, []);
+    Agents::moving(host, Limits { pinned_descriptors: 64 }, moving)
 }
 
 pub(crate) fn wrote(answer: Answer<Tree>) -> u32 {

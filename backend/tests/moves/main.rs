@@ -14,6 +14,7 @@ use machine::{AGENTS, Machine, SCRIPT, WRITE};
 
 /// The session answers, in the place of either zmx, a moment after its start.
 const UPSTREAM: &str = "on-spawn 300ms server /run/user/1000/zmx/night\n";
+const RUNTIME: &str = "XDG_RUNTIME_DIR=/run/user/1000";
 const POSTED: &str = "on-spawn 300ms server /run/user/1000/9p/zmx/night\n";
 
 #[test]
@@ -74,7 +75,18 @@ fn what_speaks_against_it_is_told_in_its_own_words_and_nothing_happens() {
         ("server /run/user/1000/zmx/n", "claude", 10, "n", Refusal::MOVE_NAME_TAKEN),
         ("server /run/user/1000/9p/zmx/n", "claude", 10, "n", Refusal::MOVE_NAME_TAKEN),
         ("mkdirs /tmp/zmx-1000\nserver /tmp/zmx-1000/n", "claude", 10, "n", Refusal::MOVE_NAME_TAKEN),
+        // zmx has its logs beside its sockets.
+        ("mkdirs /run/user/1000/zmx/logs", "claude", 10, "logs", Refusal::MOVE_NAME_OBSTRUCTED),
+        ("write /run/user/1000/9p/zmx/n \"\"", "claude", 10, "n", Refusal::MOVE_NAME_OBSTRUCTED),
         ("unlink /home/me/.claude/sessions/10.json", "claude", 10, "n", Refusal::MOVE_UNRESOLVED),
+        (
+            "write /home/me/.hermes/runtime/active_sessions.json\n\
+          | {\"entries\":[{\"session_id\":\"-s1\",\"pid\":40,\"process_start_time\":1767139240.0}]}",
+            "hermes",
+            40,
+            "n",
+            Refusal::MOVE_UNRESOLVED,
+        ),
         ("unlink /home/me/.hermes/runtime/active_sessions.json", "hermes", 40, "n", Refusal::MOVE_UNRESOLVED),
         ("rmdir /home/me/work", "claude", 10, "n", Refusal::MOVE_NO_CWD),
         ("chdir 10 /elsewhere", "claude", 10, "n", Refusal::MOVE_NO_CWD),
@@ -135,6 +147,25 @@ fn what_speaks_against_it_is_told_in_its_own_words_and_nothing_happens() {
 }
 
 #[test]
+fn a_harness_at_a_path_with_a_control_byte_is_not_typed_to_a_shell() {
+    let more = "mkdirs \"/opt/a\\nb\"\nwrite \"/opt/a\\nb/claude\" \"\"\n";
+    let machine = Machine::new(more).with_environment(&["PATH=/opt/a\nb:/usr/bin", RUNTIME]);
+    assert_eq!(machine.moved("claude", 10, "night").0, Err(Refusal::MOVE_CONTROL_BYTE));
+    machine.is_untouched();
+}
+
+#[test]
+fn a_socket_that_nobody_answers_at_is_no_session() {
+    let machine = Machine::new(&format!("socket /run/user/1000/zmx/n\n{UPSTREAM}"));
+    assert_eq!(
+        machine.moved("claude", 10, "n").0,
+        Err(Refusal::MOVE_LOST),
+        "what is started answers elsewhere"
+    );
+    assert_eq!(machine.spawns().len(), 1);
+}
+
+#[test]
 fn where_the_place_of_work_cannot_be_seen_the_registry_tells_it() {
     let machine = Machine::new(&format!("{UPSTREAM}refuse 10 cwd\n"));
     assert_eq!(machine.moved("claude", 10, "night").0, Ok(5));
@@ -153,11 +184,8 @@ fn a_name_is_written_whole_and_at_the_beginning() {
 #[test]
 fn a_socket_that_could_not_be_bound_is_refused_before_anything() {
     let machine = Machine::new("");
-    let dir = format!("ZMX_DIR=/{}", "d".repeat(101)).into_bytes();
-    let environment = [b"PATH=/usr/bin".to_vec(), dir];
-    let moving = backend::Moving::find(&machine.fixture, &environment, None, []);
-    let tree = Agents::moving(Arc::new(machine.fixture.clone()), Limits { pinned_descriptors: 9 }, moving);
-    let machine = Machine { tree, ..machine };
+    let dir = format!("ZMX_DIR=/{}", "d".repeat(101));
+    let machine = machine.with_environment(&["PATH=/usr/bin", &dir]);
     assert_eq!(machine.moved("claude", 10, "12345").0, Err(Refusal::MOVE_LONG_NAME));
     machine.is_untouched();
     assert_eq!(machine.moved("claude", 10, "1234").0, Err(Refusal::MOVE_LOST));
@@ -238,6 +266,19 @@ fn one_that_outlives_both_signals_is_left_alone() {
     assert_eq!(machine.moved("claude", 10, "night"), (Err(Refusal::MOVE_SURVIVED), 12_000));
     assert_eq!(machine.signals(), [(10, Signal::Term), (10, Signal::Kill)]);
     assert_eq!(machine.spawns(), []);
+}
+
+/// Nobody looked for a while, as when the server was stopped: the agent is not given up at the moment it is killed.
+#[test]
+fn one_that_is_killed_late_is_given_its_time_to_end() {
+    let machine = Machine::new(&format!(
+        "{UPSTREAM}reuse 10 comm=claude arg=claude cwd=/home/me/work start=1000 term=never kill=2s\n"
+    ));
+    let mut job = machine.begin("claude", 10, "night").unwrap();
+    assert!(matches!(machine.step(&mut job), Step::At(_)));
+    machine.happens("advance 20s");
+    assert_eq!(machine.finish(&mut job).0, Ok(5));
+    assert_eq!(machine.signals(), [(10, Signal::Term), (10, Signal::Kill)]);
 }
 
 #[test]

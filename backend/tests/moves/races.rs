@@ -7,7 +7,7 @@ use backend::host::Host;
 use backend::host::fixture::{Edit, Fixture, Process, Signal};
 use backend::host::wrap::{Fault, FaultKind, Faulty, Hooked};
 use backend::name::{Rel, Root};
-use engine::port::Effort;
+use engine::port::{Effort, Step};
 use proto::Refusal;
 
 use crate::UPSTREAM;
@@ -20,13 +20,8 @@ fn whoever_takes_the_number_is_never_signalled() {
     let (mut calls, mut moved) = (0, 0);
     for (harness, pid, _) in AGENTS {
         for number in 0.. {
-            let mut hooked = None;
-            let machine = Machine::behind(UPSTREAM, |fixture| {
-                let host = Arc::new(Hooked::new(Arc::new(fixture.clone())));
-                hooked = Some((Arc::clone(&host), fixture.clone()));
-                host
-            });
-            let (hooked, fixture) = hooked.unwrap();
+            let (machine, hooked) = hooked();
+            let fixture = machine.fixture.clone();
             let mut job = machine.begin(harness, pid, "night").unwrap();
             // The very same words, so that only its start tells it from the agent.
             let other = other(&fixture, pid);
@@ -60,13 +55,8 @@ fn whoever_takes_the_number_is_never_signalled() {
 #[test]
 fn one_that_ends_by_itself_is_gone_or_brought_back() {
     for number in 0.. {
-        let mut hooked = None;
-        let machine = Machine::behind(UPSTREAM, |fixture| {
-            let host = Arc::new(Hooked::new(Arc::new(fixture.clone())));
-            hooked = Some((Arc::clone(&host), fixture.clone()));
-            host
-        });
-        let (hooked, fixture) = hooked.unwrap();
+        let (machine, hooked) = hooked();
+        let fixture = machine.fixture.clone();
         let mut job = machine.begin("claude", 10, "night").unwrap();
         hooked.at(hooked.calls() + number, move || fixture.apply(&Edit::Zombie { pid: 10 }).unwrap_or(()));
         let (answer, _) = machine.finish(&mut job);
@@ -82,6 +72,34 @@ fn one_that_ends_by_itself_is_gone_or_brought_back() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// A call hangs before each signal, for longer than a driver waits: the client has been told by then that it failed, so nothing may
+/// have come of it.
+#[test]
+fn what_was_looked_at_for_too_long_is_not_acted_on() {
+    let mut calls = 0;
+    for number in 0.. {
+        let (machine, hooked) = hooked();
+        let fixture = machine.fixture.clone();
+        let mut job = machine.begin("claude", 10, "night").unwrap();
+        hooked.at(hooked.calls() + number, move || {
+            fixture.apply(&Edit::Advance { ns: 6_000_000_000 }).unwrap()
+        });
+        let step = machine.step(&mut job);
+        if hooked.waiting() > 0 {
+            break;
+        }
+        if machine.signals().is_empty() {
+            calls += 1;
+            assert!(matches!(step, Step::Done(Err(Refusal::AGAIN))), "{number}");
+            machine.is_untouched();
+        } else {
+            // It was the signal itself, which waits for nobody.
+            assert!(!job.abandon());
+        }
+    }
+    assert!(calls > 20, "{calls}");
 }
 
 /// Each call fails, in each way it can. Before the first signal nothing has happened then; after it, the agent comes back or the
@@ -120,6 +138,17 @@ fn a_call_that_fails_leaves_an_agent_untouched_or_moved_or_told_of() {
         }
     }
     assert!(runs > 50, "{runs}");
+}
+
+/// The machine, with something to be done before one of its calls.
+fn hooked() -> (Machine, Arc<Hooked>) {
+    let mut hooked = None;
+    let machine = Machine::behind(UPSTREAM, |fixture| {
+        let host = Arc::new(Hooked::new(Arc::new(fixture.clone())));
+        hooked = Some(Arc::clone(&host));
+        host
+    });
+    (machine, hooked.unwrap())
 }
 
 /// A process like the agent, which began later.

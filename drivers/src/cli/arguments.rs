@@ -128,6 +128,9 @@ pub(crate) enum Verb {
     /// Become a program, in a session of its own: what the server does to start one
     #[command(hide = true)]
     Launch {
+        /// How many descriptors it may have, unless it raises that itself
+        #[arg(long, value_name = "N")]
+        descriptors: Option<u64>,
         /// The program and its arguments
         #[arg(value_name = "WORD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,

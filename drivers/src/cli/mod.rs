@@ -46,7 +46,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::Stat(options) => stat::run(&mut desk, &options),
         Verb::Read(options) => content::read(&mut desk, &options),
         Verb::Write(options) => content::write(&mut desk, &options),
-        Verb::Launch { words } => return launch::run(&words, &mut desk),
+        Verb::Launch { descriptors, words } => return launch::run(descriptors, &words, &mut desk),
         Verb::Version(options) => version::run(&mut desk, &options),
         Verb::Help(options) => help::run(&mut desk, &options),
         Verb::Completions { shell } => help::completions(&mut desk, shell),

@@ -4,12 +4,13 @@ mod pids;
 pub(crate) mod stage;
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use proto::{Dialect, Tmessage};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process_group};
 use tests::check::{Client, How, refused, why};
 use tests::fitness::skip;
 use tests::line::Line;
@@ -75,13 +76,18 @@ fn what_is_started_has_what_the_server_was_given_and_nothing_of_the_server() {
     command.env("ZMX_SESSION", "outer").env("ZMX_SESSION_PREFIX", "x-").env("KEPT", "yes");
     command.env("LISTEN_FDNAMES", "a").env("LISTEN_FDS", "1").env("LISTEN_PID", "1");
     let status = stage.path("status");
-    // A descriptor of the shell's, an ignored signal, and a limit that the server raises for itself.
+    // A descriptor of the shell's, a signal that is ignored and one that is blocked, and a limit that the server raises for
+    // itself. All without a process to wait for: a shell may have another mask after that.
     let first = format!(
-        "exec 7</dev/zero; trap '' INT; ulimit -S -n 99; while read -r line; do echo \"$line\"; done </proc/$$/status \
-         >{0}; cat /proc/$$/limits >{0}.limits; ",
+        "exec 7</dev/zero; trap '' INT; ulimit -S -n 99; for file in status limits; do while IFS= read -r line; do \
+         echo \"$line\"; done </proc/$$/$file >{}.$file; done; ",
         status.display()
     );
-    let daemon = Daemon::start(&mut given(&command, &first));
+    let shell = given(&command, &first);
+    let mut blocking = Command::new("/usr/bin/env");
+    blocking.env_clear().envs(shell.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    blocking.arg("--block-signal=USR1").arg(shell.get_program()).args(shell.get_args());
+    let daemon = Daemon::start(&mut blocking);
     let mut client = stage.client();
     let agent = stage.start(CLAUDE);
     stage.await_session(&mut client, &agent, S1);
@@ -100,9 +106,10 @@ fn what_is_started_has_what_the_server_was_given_and_nothing_of_the_server() {
 
     let given = stage.given("status");
     let line = |text: &str, key: &str| text.lines().find(|line| line.starts_with(key)).map(str::to_owned);
-    let before = fs::read_to_string(&status).unwrap();
+    let before = fs::read_to_string(status.with_extension("status")).unwrap();
     for key in ["SigBlk:", "SigIgn:"] {
         assert_eq!(line(&given, key), line(&before, key), "{key}");
+        assert!(!line(&before, key).unwrap().ends_with(&"0".repeat(16)), "{key} shows nothing");
     }
     assert_eq!(stage.given("limits"), fs::read_to_string(status.with_extension("limits")).unwrap());
     assert_ne!(
@@ -124,6 +131,26 @@ fn what_is_started_has_what_the_server_was_given_and_nothing_of_the_server() {
         assert!(!env.lines().any(|line| line.starts_with(forbidden)), "{env}");
     }
     assert_eq!(stage.given("cwd").trim(), stage.work().display().to_string());
+}
+
+/// No shell stands between where no signal was ignored, though the server has raised its limit.
+#[test]
+fn what_is_started_has_variables_that_no_shell_could_spell() {
+    let stage = Stage::new(Zmx::Upstream);
+    let mut command = stage.command(&[]);
+    command.env("odd.name", "kept").env("PWD", "/elsewhere");
+    let _daemon = Daemon::start(&mut command);
+    let mut client = stage.client();
+    let agent = stage.start(CLAUDE);
+    stage.await_session(&mut client, &agent, S1);
+    let fid = open_zmx(&mut client, &agent);
+    assert_eq!(client.write(fid, 0, b"night"), Ok(5));
+    let env = stage.given("env");
+    assert!(env.lines().any(|line| line == "odd.name=kept"), "{env}");
+    assert!(!env.contains("/elsewhere"), "{env}");
+    let soft =
+        |limits: &str| limits.lines().find(|line| line.starts_with("Max open files")).map(str::to_owned);
+    assert_eq!(soft(&stage.given("limits")), soft(&fs::read_to_string("/proc/self/limits").unwrap()));
 }
 
 #[test]
@@ -290,6 +317,30 @@ fn a_server_that_is_told_to_stop_finishes_the_move_first() {
         assert_eq!(stage.runs().len(), 1);
         idle.expect_closed();
     }
+}
+
+/// Somebody leans on Ctrl-C at the server's terminal, which tells its whole group: also what is to become zmx, until that has a
+/// session of its own.
+#[test]
+fn a_move_is_finished_though_the_group_of_the_server_is_interrupted() {
+    let stage = Stage::new(Zmx::Upstream);
+    let mut daemon = Daemon::start(stage.command(&[]).process_group(0));
+    let mut client = stage.client();
+    let agent = stage.start(CLAUDE);
+    stage.await_session(&mut client, &agent, S1);
+    let fid = open_zmx(&mut client, &agent);
+    let tag = client.fresh_tag();
+    client.send(tag, &Tmessage::Write { fid, offset: 0, data: b"night" });
+    let group = Pid::from_raw(daemon.pid().cast_signed()).unwrap();
+    for _ in 0..300 {
+        sleep(Duration::from_millis(1));
+        // It may have ended by then.
+        let _ = kill_process_group(group, Signal::INT);
+    }
+    let answer = client.receive();
+    assert_eq!((answer.tag(), answer.refused()), (tag, None));
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert_eq!(stage.runs().len(), 1);
 }
 
 /// Others are served while an agent takes its five seconds to end. A machine that is busy with other things makes either half

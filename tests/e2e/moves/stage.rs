@@ -306,12 +306,13 @@ const BEFORE: &str = "echo $$ >>TOP/started\n\
 const AFTER: &str = "[ ! -e TOP/errand ] || . TOP/errand\n\
     while [ -e TOP/never ]; do read -r never <TOP/never || :; done\n";
 
+/// A shell that has waited for somebody may have another mask of signals than it was given: that is looked at first.
 const ZMX: &str = "#!/bin/sh\n\
     echo \"$*\" >>TOP/runs\n\
     [ \"$1\" = run ] && [ \"$3\" = -d ] || exit 2\n\
     name=$2; shift 3\n\
-    cat /proc/$$/stat >TOP/given.stat\n\
     while read -r line; do echo \"$line\"; done </proc/$$/status >TOP/given.status\n\
+    cat /proc/$$/stat >TOP/given.stat\n\
     cat /proc/$$/limits >TOP/given.limits\n\
     ls -l /proc/$$/fd >TOP/given.fds\n\
     tr '\\0' '\\n' </proc/$$/environ >TOP/given.env\n\

@@ -13,7 +13,8 @@ use std::thread;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::host::Launch;
@@ -41,7 +42,8 @@ struct Running {
 }
 
 impl Children {
-    /// None yet; each will be started through a command that becomes it.
+    /// None yet; each will be started through a command that becomes it, and that writes a byte to its standard output as soon as
+    /// it has a session of its own.
     pub(super) fn launched_by(launcher: Vec<OsString>) -> Self {
         Self { launcher, shared: Arc::default() }
     }
@@ -58,10 +60,19 @@ impl Children {
             }
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let sign = if self.launcher.is_empty() {
+            None
+        } else {
+            let (sign, pen) = pipe_with(PipeFlags::CLOEXEC)?;
+            command.stdout(pen);
+            Some(sign)
+        };
         let child = command.spawn().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
         self.adopt(Running { child, pidfd });
-        Ok(())
+        // And with it our end of what it signs.
+        drop(command);
+        sign.map_or(Ok(()), |sign| await_sign(&sign))
     }
 
     fn adopt(&self, running: Running) {
@@ -80,6 +91,13 @@ impl Children {
         let started = thread::Builder::new().name("children".into()).spawn(move || wait(&shared, &heard));
         state.bell = started.ok().map(|_| bell);
     }
+}
+
+/// Waits until a launcher says that it has a session of its own. One that ends without a word was ended by what is sent to our
+/// whole group, as a terminal sends an interrupt, and has started nothing: it may be tried again.
+fn await_sign(sign: &OwnedFd) -> Result<(), Errno> {
+    let bytes = retry_on_intr(|| rustix::io::read(sign, &mut [0; 1]))?;
+    if bytes == 0 { Err(Errno::AGAIN) } else { Ok(()) }
 }
 
 /// Waits for all there are, and for those that come meanwhile.

@@ -116,7 +116,8 @@ impl Os {
     }
 
     /// Starts programs through a command that becomes them: its words go in front of theirs. It is to give them a session of
-    /// their own, and signals and resource limits as this process was given them.
+    /// their own, say so by a byte on its standard output, which it replaces by `/dev/null` then, and give them signals and
+    /// resource limits as this process was given them.
     #[must_use]
     pub fn launching_by(self, launcher: Vec<OsString>) -> Self {
         Self { children: Children::launched_by(launcher), ..self }
