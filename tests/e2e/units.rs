@@ -144,6 +144,22 @@ fn where_proc_has_processes_alone_no_agent_has_a_start() {
     assert!(whole.parse::<u64>().is_ok(), "ProtectProc= by itself would do no harm: {whole}");
 }
 
+/// Whoever restricts a service too much learns by what.
+#[test]
+fn what_the_machine_does_not_let_it_do_is_named() {
+    if !geteuid().is_root() {
+        return skip("only root can cover /proc");
+    }
+    let home = Home::empty();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "/bin/sh", "-c", "mount -t tmpfs none /proc && exec \"$0\""]).arg(path());
+    command.env("HOME", home.path("")).env("XDG_RUNTIME_DIR", home.runtime());
+    let mut daemon = Daemon::spawn(&mut command);
+    assert_eq!(daemon.wait().code(), Some(1));
+    let words = "9agents: cannot serve: /proc/self/status cannot be read: No such file or directory";
+    assert_eq!(daemon.log(), words);
+}
+
 /// What a verb that was started apart, and did something first, reads of an agent.
 fn look(stage: &Stage, agent: &Agent, field: &str, apart: &[&str], first: &str, flags: &[&str]) -> String {
     let verb = stage.home.command(flags);

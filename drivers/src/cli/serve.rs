@@ -25,12 +25,13 @@ use super::roots::RootsError;
 
 /// Serves until asked to stop, or, over a given connection, until that ends.
 pub(super) fn run(options: Serve) -> Result<(), ServeError> {
-    let inherited = Inherited::record()?;
+    let inherited = Inherited::record().map_err(cannot("/proc/self/status cannot be read"))?;
     inherit::close_on_exec();
     log::init(LevelFilter::INFO);
-    signals::ignore_hangups(&inherited)?;
-    let stop = Stop::on_signals()?;
-    let descriptors = inherited.raise_descriptors()?;
+    signals::ignore_hangups(&inherited).map_err(cannot("SIGHUP cannot be ignored"))?;
+    let stop = Stop::on_signals().map_err(cannot("signals cannot be waited for"))?;
+    let descriptors =
+        inherited.raise_descriptors().map_err(cannot("the limit of open files cannot be raised"))?;
     let launcher = inherited.launcher();
     let mut has_zmx = true;
     let (resolving, tree) = tree(&options.machine, descriptors, launcher, |host, limits| {
@@ -53,10 +54,10 @@ pub(super) fn run(options: Serve) -> Result<(), ServeError> {
     if !lone {
         tracing::info!("serving with the driver {driver}; {resolving}");
     }
-    let notifier = Notifier::ready(&stop)?;
+    let notifier = Notifier::ready(&stop).map_err(cannot("the supervisor cannot be told"))?;
     let served = driver.serve(&tree, &listeners, streams, &stop, &limits);
     notifier.end(&stop);
-    Ok(served?)
+    served.map_err(cannot("the driver failed"))
 }
 
 /// How agents are moved, and a line in the log that says so.
@@ -127,6 +128,16 @@ pub(super) enum ServeError {
     #[error(transparent)]
     Inherit(#[from] InheritError),
     /// The machine does not let us.
-    #[error("cannot serve: {}", Cause(.0))]
-    System(#[from] io::Error),
+    #[error("cannot serve: {what}: {}", Cause(cause))]
+    System {
+        /// What it does not let us.
+        what: &'static str,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+}
+
+/// Makes of an error what could not be done.
+fn cannot(what: &'static str) -> impl FnOnce(io::Error) -> ServeError {
+    move |cause| ServeError::System { what, cause }
 }
