@@ -1,5 +1,8 @@
 //! A machine in memory with an agent of each harness, and the tree over it that may move them.
 
+#[path = "../../../tests/src/moves/agents.rs"]
+mod agents;
+
 use std::sync::Arc;
 
 use backend::host::Host;
@@ -8,69 +11,9 @@ use backend::{Agents, Limits, Moving, Node, Open, Tree};
 use engine::port::{Answer, Ask, Backend, Change, Effort, Job, Mode, Outcome, Path, Progress, Room, Step};
 use proto::{Dialect, Names, Refusal};
 
+pub(crate) use agents::{AGENTS, ENVIRONMENT, PLACES, life};
+
 pub(crate) type BoxedJob = Box<dyn Job<Tree>>;
-
-/// Where everything is, and one agent of each harness, with the session that its harness would resume.
-pub(crate) const SCRIPT: &str = r#"
-mkdirs /usr/bin
-write /usr/bin/zmx ""
-write /usr/bin/claude ""
-write /usr/bin/codex ""
-write /usr/bin/omp ""
-write /usr/bin/hermes ""
-write /usr/bin/dsh ""
-mkdirs /run/user/1000/9p/zmx
-mkdirs /run/user/1000/zmx
-mkdirs /home/me/work
-mkdirs /home/me/.claude/sessions
-write /home/me/.claude/sessions/10.json
-| {"pid":10,"procStart":"1000","sessionId":"11111111-1111-4111-8111-111111111111","cwd":"/home/me/work","name":"otter"}
-start 10 comm=claude arg=claude cwd=/home/me/work start=1000 env=ZMX_SESSION=day env=SECRET=1
-mkdirs /home/me/.codex/sessions/2026/07/14
-write /home/me/.codex/sessions/2026/07/14/rollout-2026-07-14T20-21-37-019f624a-cc95-7c50-b9fa-1db381270b73.jsonl
-| {"type":"session_meta","payload":{"id":"019f624a-cc95-7c50-b9fa-1db381270b73","source":"cli"}}
-start 20 comm=codex arg=codex cwd=/home/me/work start=2000
-open 20 9 /home/me/.codex/sessions/2026/07/14/rollout-2026-07-14T20-21-37-019f624a-cc95-7c50-b9fa-1db381270b73.jsonl
-mkdirs /home/me/.omp/agent/sessions/--home-me-work--
-write /home/me/.omp/agent/sessions/--home-me-work--/2026-11-02T10-00-00-000Z_a.jsonl
-| {"type":"session","id":"a","cwd":"/home/me/work"}
-start 30 comm=omp arg=omp cwd=/home/me/work start=3000
-open 30 9 /home/me/.omp/agent/sessions/--home-me-work--/2026-11-02T10-00-00-000Z_a.jsonl
-mkdirs /home/me/.hermes/runtime
-write /home/me/.hermes/runtime/active_sessions.json
-| {"entries":[{"session_id":"s1","pid":40,"process_start_time":1767139240.0}]}
-start 40 comm=hermes arg=python3 arg=/opt/venv/bin/hermes cwd=/home/me/work start=4000
-mkdirs /home/me/.dsh/sessions/--home-me-work--/session-22222222-2222-4222-8222-222222222222
-write /home/me/.dsh/sessions/--home-me-work--/session-22222222-2222-4222-8222-222222222222/session.jsonl
-| {"type":"session","cwd":"/home/me/work"}
-start 50 comm=node arg=node arg=/usr/lib/bin/dsh arg=--profile arg=tui cwd=/home/me/work start=5000
-"#;
-
-/// What each agent is called in the tree, and what resumes it.
-pub(crate) const AGENTS: [(&str, u32, &[&str]); 5] = [
-    ("claude", 10, &["/usr/bin/claude", "--resume", "11111111-1111-4111-8111-111111111111"]),
-    ("codex", 20, &["/usr/bin/codex", "resume", "019f624a-cc95-7c50-b9fa-1db381270b73"]),
-    (
-        "omp",
-        30,
-        &[
-            "/usr/bin/omp",
-            "--resume",
-            "/home/me/.omp/agent/sessions/--home-me-work--/2026-11-02T10-00-00-000Z_a.jsonl",
-        ],
-    ),
-    ("hermes", 40, &["/usr/bin/hermes", "--resume", "s1"]),
-    ("dsh", 50, &["/usr/bin/dsh", "--profile", "tui", "--resume", "22222222-2222-4222-8222-222222222222"]),
-];
-
-pub(crate) const ENVIRONMENT: [&str; 6] = [
-    "PATH=/usr/bin",
-    "XDG_RUNTIME_DIR=/run/user/1000",
-    "ZMX_SESSION=outer",
-    "ZMX_SESSION_PREFIX=x-",
-    "LISTEN_FDS=1",
-    "HOME=/home/me",
-];
 
 /// The machine, and what of it a test looks at.
 pub(crate) struct Machine {
@@ -92,7 +35,8 @@ impl Machine {
 
     /// The same, with something between the machine and the tree.
     pub(crate) fn behind(more: &str, host: impl FnOnce(&Fixture) -> Arc<dyn Host>) -> Self {
-        let script = Script::parse(&format!("{SCRIPT}{more}")).unwrap();
+        let starts: String = AGENTS.iter().map(|(_, pid, _)| agents::start(*pid, "")).collect();
+        let script = Script::parse(&format!("{PLACES}{starts}{more}")).unwrap();
         let fixture = Fixture::new(script.world().unwrap());
         let tree = tree(host(&fixture), &fixture, &ENVIRONMENT);
         Self { fixture, tree }

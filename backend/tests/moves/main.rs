@@ -10,7 +10,7 @@ use proto::Refusal;
 
 use std::sync::Arc;
 
-use machine::{AGENTS, Machine, SCRIPT, WRITE};
+use machine::{AGENTS, Machine, PLACES, WRITE};
 
 /// The session answers, in the place of either zmx, a moment after its start.
 const UPSTREAM: &str = "on-spawn 300ms server /run/user/1000/zmx/night\n";
@@ -373,7 +373,7 @@ fn a_record_that_is_being_written_is_waited_for_once() {
         let open = machine.open(&node, WRITE).unwrap();
         machine.happens(&format!("write {record} \"{{\\\"pid\\\":10,\\\"procS\"\n"));
         if mended {
-            let whole = SCRIPT.lines().skip_while(|line| !line.contains("sessions/10.json")).nth(1).unwrap();
+            let whole = PLACES.lines().skip_while(|line| !line.contains("sessions/10.json")).nth(1).unwrap();
             machine.happens(&format!("after 20ms write {record} \"{}\"", whole[2..].replace('"', "\\\"")));
         }
         let mut job = machine.write(&open, 0, b"night").unwrap();

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use backend::host::Host;
-use backend::host::fixture::{Edit, Fixture, Process, Signal};
+use backend::host::fixture::{Edit, Fixture, Script, Signal};
 use backend::host::wrap::{Fault, FaultKind, Faulty, Hooked};
 use backend::name::{Rel, Root};
 use engine::port::{Effort, Step};
 use proto::Refusal;
 
 use crate::UPSTREAM;
-use crate::machine::{AGENTS, Machine};
+use crate::machine::{AGENTS, Machine, life};
 
 /// Another process takes the number just before each call that a move makes. Whatever comes of the move, the other is never
 /// signalled.
@@ -24,10 +24,9 @@ fn whoever_takes_the_number_is_never_signalled() {
             let fixture = machine.fixture.clone();
             let mut job = machine.begin(harness, pid, "night").unwrap();
             // The very same words, so that only its start tells it from the agent.
-            let other = other(&fixture, pid);
+            let [reuse, start] = other(&fixture, pid);
             hooked.at(hooked.calls() + number, move || {
-                let taken = fixture.apply(&Edit::ReusePid(Box::new(other.clone())));
-                taken.or_else(|_| fixture.apply(&Edit::Start(Box::new(other)))).unwrap();
+                fixture.apply(&reuse).or_else(|_| fixture.apply(&start)).unwrap();
             });
             let (answer, _) = machine.finish(&mut job);
             let signals = machine.fixture.with(|world| world.signals().to_vec());
@@ -151,22 +150,14 @@ fn hooked() -> (Machine, Arc<Hooked>) {
     (machine, hooked.unwrap())
 }
 
-/// A process like the agent, which began later.
-fn other(fixture: &Fixture, pid: u32) -> Process {
-    let now_ticks = fixture.now().mono_ns / 10_000_000;
-    let like = |comm: &str, args: &[&str]| Process {
-        args: args.iter().map(|arg| (*arg).into()).collect(),
-        cwd: "/home/me/work".into(),
-        start_ticks: Some(now_ticks),
-        ..Process::new(pid, comm)
-    };
-    match pid {
-        10 => like("claude", &["claude"]),
-        20 => like("codex", &["codex"]),
-        30 => like("omp", &["omp"]),
-        40 => like("hermes", &["python3", "/opt/venv/bin/hermes"]),
-        _ => like("node", &["node", "/usr/lib/bin/dsh", "--profile", "tui"]),
-    }
+/// A process like the agent, which began later, in the place of the agent or after it.
+fn other(fixture: &Fixture, pid: u32) -> [Edit; 2] {
+    let rest =
+        format!("{pid} {} cwd=/home/me/work start={}", life(pid).0, fixture.now().mono_ns / 10_000_000);
+    ["reuse", "start"].map(|verb| {
+        let script = Script::parse(&format!("{verb} {rest}\n")).unwrap();
+        script.edits().next().unwrap().clone()
+    })
 }
 
 /// Whether there is a process of this number.

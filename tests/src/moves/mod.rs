@@ -14,6 +14,7 @@
 //! - Others are answered meanwhile. Of two moves of one agent or to one name at once, one at most is made.
 //! - At the end nothing is left: no session, no fid, no claim.
 
+mod agents;
 mod scene;
 mod seat;
 
@@ -29,7 +30,8 @@ use engine::port::{Backend, Now};
 use proto::{OREAD, OTRUNC, OWRITE, Refusal};
 
 use crate::choices::Choices;
-use scene::{ENVIRONMENT, Happening, NAMES, Scene};
+use agents::ENVIRONMENT;
+use scene::{Happening, NAMES, Scene};
 use seat::{Seat, Written};
 
 /// How often something was seen, by what it is.

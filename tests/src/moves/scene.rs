@@ -3,11 +3,10 @@
 //! Owns: the machine with its agents, how each of them takes a signal, where and when sessions answer, and what happens beside
 //! all that. Must not know: clients, or what comes of anything.
 
-use std::fmt::Write as _;
-
 use backend::host::fixture::{Edit, Fixture, Script, Special};
 use engine::port::Now;
 
+use super::agents::{AGENTS, PLACES, began, life, start};
 use crate::choices::Choices;
 
 /// An agent.
@@ -56,7 +55,7 @@ pub(super) enum Happening {
 
 impl Scene {
     pub(super) fn draw(dice: &mut dyn Choices) -> Self {
-        let agents = AGENTS.iter().map(|&(harness, pid, start, resumed)| {
+        let agents = AGENTS.iter().map(|&(harness, pid, resumed)| {
             let death = |dice: &mut dyn Choices| match dice.below(8) {
                 0..=2 => Some(0),
                 3 => Some(ms(u64::from(dice.below(4_900)))),
@@ -65,7 +64,7 @@ impl Scene {
                 6 => Some(ms(u64::from(dice.below(13_000)))),
                 _ => None,
             };
-            Agent { harness, pid, start, resumed, deaths: [death(dice), death(dice)] }
+            Agent { harness, pid, start: began(pid), resumed, deaths: [death(dice), death(dice)] }
         });
         let agents = agents.collect();
         let answers = match dice.below(8) {
@@ -86,19 +85,11 @@ impl Scene {
 
     /// The machine.
     pub(super) fn machine(&self) -> Fixture {
-        let mut script = String::from(MACHINE);
-        for (agent, more) in self.agents.iter().zip(LIVES) {
+        let mut script = String::from(PLACES);
+        for agent in &self.agents {
             let [term, kill] =
                 agent.deaths.map(|death| death.map_or_else(|| "never".to_owned(), |ns| format!("{ns}ns")));
-            let Agent { pid, start, .. } = agent;
-            let _ = writeln!(
-                script,
-                "start {pid} {} cwd=/home/me/work start={start} term={term} kill={kill}",
-                more[0]
-            );
-            for line in &more[1..] {
-                let _ = writeln!(script, "{line}");
-            }
+            script += &start(agent.pid, &format!("term={term} kill={kill}"));
         }
         Fixture::new(Script::parse(&script).expect("a script").world().expect("a machine"))
     }
@@ -120,18 +111,14 @@ impl Happening {
 
     /// Lets it happen; what cannot does not.
     pub(super) fn happen(self, machine: &Fixture, sockets: &str) {
-        let agent = &AGENTS[0];
+        let (harness, pid, _) = AGENTS[0];
         let edit = match self {
-            Self::Exit => Edit::Exit { pid: agent.1 },
-            Self::Zombie => Edit::Zombie { pid: agent.1 },
+            Self::Exit => Edit::Exit { pid },
+            Self::Zombie => Edit::Zombie { pid },
             Self::Reuse => {
                 let now: Now = machine.with(|world| world.now());
-                let line = format!(
-                    "reuse {} {} cwd=/home/me/work start={}",
-                    agent.1,
-                    LIVES[0][0],
-                    now.mono_ns / 10_000_000
-                );
+                let began = now.mono_ns / 10_000_000;
+                let line = format!("reuse {pid} {} cwd=/home/me/work start={began}", life(pid).0);
                 let script = Script::parse(&line).expect("a script");
                 let [edit] = &script.edits().cloned().collect::<Vec<_>>()[..] else { return };
                 edit.clone()
@@ -140,7 +127,7 @@ impl Happening {
                 Edit::Special { path: format!("{sockets}/{}", NAMES[0]).into(), kind: Special::Server }
             }
             Self::ZmxGoes => Edit::Unlink { path: "/usr/bin/zmx".into() },
-            Self::HarnessGoes => Edit::Unlink { path: format!("/usr/bin/{}", agent.0).into() },
+            Self::HarnessGoes => Edit::Unlink { path: format!("/usr/bin/{harness}").into() },
             Self::WorkGoes => Edit::Rename { from: "/home/me/work".into(), to: "/home/me/gone".into() },
         };
         let _ = machine.apply(&edit);
@@ -153,47 +140,3 @@ fn ms(ms: u64) -> u64 {
 
 /// The names that are written.
 pub(super) const NAMES: [&str; 2] = ["night", "noon"];
-
-pub(super) const ENVIRONMENT: [&str; 5] =
-    ["PATH=/usr/bin", "XDG_RUNTIME_DIR=/run/user/1000", "ZMX_SESSION=outer", "LISTEN_FDS=1", "HOME=/home/me"];
-
-const AGENTS: [(&str, u32, u64, &[&str]); 3] = [
-    ("claude", 10, 1000, &["/usr/bin/claude", "--resume", "11111111-1111-4111-8111-111111111111"]),
-    ("codex", 20, 2000, &["/usr/bin/codex", "resume", "019f624a-cc95-7c50-b9fa-1db381270b73"]),
-    (
-        "dsh",
-        50,
-        5000,
-        &["/usr/bin/dsh", "--profile", "tui", "--resume", "22222222-2222-4222-8222-222222222222"],
-    ),
-];
-
-/// How each is started, and what it does then.
-const LIVES: [&[&str]; 3] = [
-    &["comm=claude arg=claude env=ZMX_SESSION=day"],
-    &[
-        "comm=codex arg=codex",
-        "open 20 9 /home/me/.codex/sessions/2026/07/14/rollout-2026-07-14T20-21-37-019f624a-cc95-7c50-b9fa-1db381270b73.jsonl",
-    ],
-    &["comm=node arg=node arg=/usr/lib/bin/dsh arg=--profile arg=tui"],
-];
-
-const MACHINE: &str = r#"
-mkdirs /usr/bin
-write /usr/bin/zmx ""
-write /usr/bin/claude ""
-write /usr/bin/codex ""
-write /usr/bin/dsh ""
-mkdirs /run/user/1000/9p/zmx
-mkdirs /run/user/1000/zmx
-mkdirs /home/me/work
-mkdirs /home/me/.claude/sessions
-write /home/me/.claude/sessions/10.json
-| {"pid":10,"procStart":"1000","sessionId":"11111111-1111-4111-8111-111111111111","cwd":"/home/me/work"}
-mkdirs /home/me/.codex/sessions/2026/07/14
-write /home/me/.codex/sessions/2026/07/14/rollout-2026-07-14T20-21-37-019f624a-cc95-7c50-b9fa-1db381270b73.jsonl
-| {"type":"session_meta","payload":{"id":"019f624a-cc95-7c50-b9fa-1db381270b73","source":"cli"}}
-mkdirs /home/me/.dsh/sessions/--home-me-work--/session-22222222-2222-4222-8222-222222222222
-write /home/me/.dsh/sessions/--home-me-work--/session-22222222-2222-4222-8222-222222222222/session.jsonl
-| {"type":"session","cwd":"/home/me/work"}
-"#;
