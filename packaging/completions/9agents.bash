@@ -207,12 +207,16 @@ _9agents() {
             return 0
             ;;
         9agents__subcmd__launch)
-            opts="-h --help"
+            opts="-h --descriptors --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --descriptors)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

@@ -108,6 +108,7 @@ complete -c 9agents -n "__fish_9agents_using_subcommand write" -l proc -d 'Read 
 complete -c 9agents -n "__fish_9agents_using_subcommand write" -l fixture -d 'Show the machine that the script FILE describes instead of this one' -r -F
 complete -c 9agents -n "__fish_9agents_using_subcommand write" -l demo -d 'Show a small invented machine instead of this one, with an agent of each harness'
 complete -c 9agents -n "__fish_9agents_using_subcommand write" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c 9agents -n "__fish_9agents_using_subcommand launch" -l descriptors -d 'How many descriptors it may have, unless it raises that itself' -r
 complete -c 9agents -n "__fish_9agents_using_subcommand launch" -s h -l help -d 'Print help'
 complete -c 9agents -n "__fish_9agents_using_subcommand version" -l verbose -d 'Also print what this machine offers, and what of it would be used'
 complete -c 9agents -n "__fish_9agents_using_subcommand version" -s h -l help -d 'Print help'
