@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use drivers::pump::{End, Finished, Hand, Turn, finish, pump};
-use engine::port::{Ask, Backend, Effort, Job, Kinds, Now, Progress, Step, Ticket};
+use engine::port::{Ask, Backend, Effort, Job, Kinds, Now, Outcome, Progress, Step, Ticket};
 use engine::{Apart, Budget, Buf, Limits, Session};
 
 /// One connection, as its driver has it.
@@ -24,7 +24,7 @@ impl<K: Kinds> Link<K> {
     pub fn new(backend: Arc<dyn Backend<K>>, limits: Limits, budget: Budget, seed: u64) -> Self {
         Self {
             session: Session::new(limits, budget, seed),
-            bench: Bench { backend, tasks: Vec::new(), given_up: Vec::new(), flushed: Vec::new() },
+            bench: Bench { backend, tasks: Vec::new(), given_up: Vec::new() },
             sending: VecDeque::new(),
             hung_up: false,
         }
@@ -108,13 +108,16 @@ impl<K: Kinds> Link<K> {
                 Progress::Cold(_) => panic!("an ask is cold although every effort was allowed"),
             },
             Stage::Job(mut job, _) => match job.step(apart.room(), now) {
-                Step::Done(outcome) => Stage::Ended(End::Outcome(Some(outcome))),
+                Step::Done(outcome) => Stage::Stepped(outcome),
                 Step::Again => Stage::Job(job, When::Now),
                 Step::At(at) => Stage::Job(job, When::At(at)),
                 Step::WhenRung(epoch) => Stage::Job(job, When::Rung(epoch)),
             },
-            Stage::Asked(end) => Stage::Ended(end),
-            Stage::Ended(end) => return self.finish(Finished { ticket, end, apart: Some(apart) }, now),
+            Stage::Asked(end) => return self.finish(Finished { ticket, end, apart: Some(apart) }, now),
+            Stage::Stepped(outcome) => {
+                let end = End::Outcome(Some(outcome));
+                return self.finish(Finished { ticket, end, apart: Some(apart) }, now);
+            }
         };
         // Its place in the line stays: a schedule that picks the first of all is then first come, first served.
         self.bench.tasks.insert(at, Task { ticket, apart, stage });
@@ -165,8 +168,6 @@ struct Bench<K: Kinds> {
     tasks: Vec<Task<K>>,
     /// Asks that were given up while they were asked: what still comes of them is late.
     given_up: Vec<Ticket>,
-    /// Asks that were given up when a job that has come of them lay in the mailbox: it never begins.
-    flushed: Vec<Ticket>,
 }
 
 /// One of them.
@@ -181,10 +182,10 @@ enum Stage<K: Kinds> {
     Cold(Ask<K>),
     /// To be stepped.
     Job(Box<dyn Job<K>>, When),
-    /// Asked, by a worker that has not let go of it.
+    /// Asked, and the session does not know the end yet.
     Asked(End<K>),
-    /// It lies in the mailbox, and the session does not know.
-    Ended(End<K>),
+    /// Stepped to its end, and the session does not know.
+    Stepped(Outcome<K>),
 }
 
 /// When a task can go on.
@@ -203,7 +204,7 @@ impl<K: Kinds> Task<K> {
     pub fn when(&self) -> When {
         match self.stage {
             Stage::Job(_, when) => when,
-            Stage::Cold(_) | Stage::Asked(_) | Stage::Ended(_) => When::Now,
+            Stage::Cold(_) | Stage::Asked(_) | Stage::Stepped(_) => When::Now,
         }
     }
 
@@ -227,8 +228,7 @@ impl<K: Kinds> Hand<K> for Bench<K> {
     }
 
     fn job(&mut self, ticket: Ticket, job: Box<dyn Job<K>>, apart: Apart) {
-        let nobody_waits = self.given_up.contains(&ticket) || self.flushed.contains(&ticket);
-        assert!(!nobody_waits, "a job begins although nobody waits for it any more");
+        assert!(!self.given_up.contains(&ticket), "a job begins although nobody waits for it any more");
         self.tasks.push(Task { ticket, apart, stage: Stage::Job(job, When::Now) });
     }
 
@@ -242,13 +242,8 @@ impl<K: Kinds> Hand<K> for Bench<K> {
                 self.given_up.push(ticket);
                 return true;
             }
-            // The answer is on its way, or a job that has not begun.
-            Stage::Ended(end) => {
-                if let End::Job(_) = end {
-                    self.flushed.push(ticket);
-                }
-                return false;
-            }
+            // The answer is on its way.
+            Stage::Stepped(_) => return false,
         };
         if gone {
             self.tasks.remove(at);
