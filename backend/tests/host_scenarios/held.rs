@@ -209,8 +209,8 @@ fn a_program_is_started_as_it_is_told_and_waited_for() {
     assert_eq!(fails(&[], "/"), Err(Errno::INVAL));
     // What was to become it did not live to say that it has a session of its own.
     fs::remove_file(&said_to).unwrap();
-    let interrupted = os().launching_by(through("kill -INT $$"));
-    assert_eq!(interrupted.spawn(&Launch { args: &args, env: &env, cwd }), Err(Errno::AGAIN));
+    let killed = os().launching_by(through("kill -KILL $$"));
+    assert_eq!(killed.spawn(&Launch { args: &args, env: &env, cwd }), Err(Errno::AGAIN));
     assert!(!said_to.exists());
 }
 
