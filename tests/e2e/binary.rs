@@ -33,6 +33,14 @@ pub(crate) fn given(command: &Command, first: &str) -> Command {
     shell
 }
 
+/// The same command with signals as an option of env(1) has them, and with variables as they are: a shell drops some.
+pub(crate) fn signalled(command: &Command, option: &str) -> Command {
+    let mut env = Command::new("/usr/bin/env");
+    env.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    env.arg(option).arg(command.get_program()).args(command.get_args());
+    env
+}
+
 /// Whether it was built for use, not for debugging.
 pub(crate) fn is_release() -> bool {
     path().components().any(|part| part.as_os_str() == "release")

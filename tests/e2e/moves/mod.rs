@@ -15,7 +15,7 @@ use tests::check::{Client, How, refused, why};
 use tests::fitness::skip;
 use tests::line::Line;
 
-use crate::binary::given;
+use crate::binary::{given, signalled};
 use crate::daemon::{Daemon, attached};
 use crate::tell;
 use stage::{Agent, HARNESSES, Harness, S1, Stage, Zmx, await_until, field, open_zmx, program};
@@ -84,10 +84,7 @@ fn what_is_started_has_what_the_server_was_given_and_nothing_of_the_server() {
         status.display()
     );
     let shell = given(&command, &first);
-    let mut blocking = Command::new("/usr/bin/env");
-    blocking.env_clear().envs(shell.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    blocking.arg("--block-signal=USR1").arg(shell.get_program()).args(shell.get_args());
-    let daemon = Daemon::start(&mut blocking);
+    let daemon = Daemon::start(&mut signalled(&shell, "--block-signal=USR1"));
     let mut client = stage.client();
     let agent = stage.start(CLAUDE);
     stage.await_session(&mut client, &agent, S1);
@@ -139,7 +136,8 @@ fn what_is_started_has_variables_that_no_shell_could_spell() {
     let stage = Stage::new(Zmx::Upstream);
     let mut command = stage.command(&[]);
     command.env("odd.name", "kept").env("PWD", "/elsewhere");
-    let _daemon = Daemon::start(&mut command);
+    // Whatever the tests themselves were started with: a job in the background ignores an interrupt.
+    let _daemon = Daemon::start(&mut signalled(&command, "--default-signal=INT,TERM"));
     let mut client = stage.client();
     let agent = stage.start(CLAUDE);
     stage.await_session(&mut client, &agent, S1);
@@ -324,7 +322,8 @@ fn a_server_that_is_told_to_stop_finishes_the_move_first() {
 #[test]
 fn a_move_is_finished_though_the_group_of_the_server_is_interrupted() {
     let stage = Stage::new(Zmx::Upstream);
-    let mut daemon = Daemon::start(stage.command(&[]).process_group(0));
+    let mut command = signalled(&stage.command(&[]), "--default-signal=INT,TERM");
+    let mut daemon = Daemon::start(command.process_group(0));
     let mut client = stage.client();
     let agent = stage.start(CLAUDE);
     stage.await_session(&mut client, &agent, S1);
