@@ -100,6 +100,8 @@ fn codex_by_its_lock() {
     let lock = machine.write(&format!("codex/thread-writer-locks/{THREAD}.lock"), "");
     let running = machine.start(&mut holding(&lock, &machine.program("bin/codex")));
     let mut client = machine.client();
+    // What takes the lock becomes a codex only then.
+    machine.wait(|| client.ls("active/codex").contains(&running.pid().to_string()));
     machine.wait(|| client.found("codex", running.pid()) == ("lock".into(), THREAD.into()));
     // Another that has the same file open, and not the lock.
     let file = fs::File::open(&lock).unwrap();
@@ -346,15 +348,14 @@ impl Machine {
         let alone = EXEC.lock().unwrap_or_else(PoisonError::into_inner);
         let running = Running(command.current_dir(self.work()).process_group(0).spawn().unwrap());
         drop(alone);
-        // Between fork and exec it is still this program, and spawn(2) returns from exec before the kernel has the new
-        // arguments in place. One that has ended already has no program to show.
+        // Until it sleeps it may still be this program, or have no arguments yet, or be a shell that waits for its child's exec
+        // as others wait for a disk (vfork(2)): those are passed over where they were not seen before.
         self.wait(|| {
-            let proc = format!("/proc/{}", running.pid());
-            let has_begun = |exe| {
-                exe != std::env::current_exe().unwrap()
-                    && fs::read(format!("{proc}/cmdline")).is_ok_and(|arguments| !arguments.is_empty())
-            };
-            fs::read_link(format!("{proc}/exe")).map_or(true, has_begun)
+            let stat = fs::read_to_string(format!("/proc/{}/stat", running.pid())).unwrap();
+            let state = stat.rsplit_once(") ").unwrap().1;
+            let exe = fs::read_link(format!("/proc/{}/exe", running.pid()));
+            state.starts_with('Z')
+                || (state.starts_with('S') && exe.is_ok_and(|exe| exe != std::env::current_exe().unwrap()))
         });
         running
     }
