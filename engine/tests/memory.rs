@@ -1,7 +1,5 @@
 //! What sessions cost in memory, measured by the allocator.
 
-use std::sync::Mutex;
-
 use engine::port::{Answer, Ask, Kinds, Outcome, Qids, Room};
 use engine::{Action, Budget, Limits, Session};
 use peak_alloc::PeakAlloc;
@@ -9,9 +7,6 @@ use proto::{Dialect, NOFID, NOTAG, Names, QTDIR, Qid, Tmessage};
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
-
-/// One measurement at a time: the allocator counts for all threads.
-static MEASURING: Mutex<()> = Mutex::new(());
 
 /// A tree of nothing but directories and files without end, with nodes of three words.
 #[derive(Debug)]
@@ -75,9 +70,15 @@ fn encoded<'f>(message: &Tmessage<'_>, tag: u16, frame: &'f mut [u8]) -> &'f [u8
     &frame[..size]
 }
 
+/// One test, because the allocator counts for all threads: where there are others, their threads are started meanwhile.
 #[test]
+fn what_sessions_cost() {
+    ten_thousand_walked_fids_cost_at_most_128_bytes_each();
+    a_session_at_rest_costs_little();
+    a_peer_that_does_not_read_costs_no_more_than_the_limit();
+}
+
 fn ten_thousand_walked_fids_cost_at_most_128_bytes_each() {
-    let _one = MEASURING.lock();
     let mut session = session(8192, Budget::default());
     let (mut frame, mut space) = ([0; 64], [0; 16]);
     let names = Names::pack([&b"name"[..]], &mut space).expect("room");
@@ -99,9 +100,7 @@ fn ten_thousand_walked_fids_cost_at_most_128_bytes_each() {
     assert!(ALLOCATOR.current_usage() <= before + 1024, "clunked fids are still paid for");
 }
 
-#[test]
 fn a_session_at_rest_costs_little() {
-    let _one = MEASURING.lock();
     let budget = Budget::default();
     let before = ALLOCATOR.current_usage();
     let mut session = session(1 << 20, budget);
@@ -120,9 +119,7 @@ fn a_session_at_rest_costs_little() {
 }
 
 /// Reads are sent as fast as the session takes them, and nothing is sent back.
-#[test]
 fn a_peer_that_does_not_read_costs_no_more_than_the_limit() {
-    let _one = MEASURING.lock();
     for msize in [8192, 1 << 17, 1 << 20] {
         let mut session = session(msize, Budget::default());
         let mut frame = [0; 64];
