@@ -12,7 +12,20 @@ use std::time::{Duration, Instant};
 use proto::Dialect;
 use rustix::process::{Pid, Signal, kill_process};
 use tests::check::{Client, ROOT};
+use tests::fitness::skip;
 use tests::line::Line;
+
+use crate::home::Home;
+
+/// Does something with each driver, at the same time, where there can be a ring.
+pub(crate) fn with_each_driver(work: impl Fn(&str) + Sync) {
+    thread::scope(|scope| {
+        scope.spawn(|| work("blocking"));
+        let home = Home::empty();
+        let probe = Daemon::spawn(&mut home.command(&["--driver", "uring"]));
+        if probe.serves() { work("uring") } else { skip(&probe.log()) }
+    });
+}
 
 /// A running server. Dropping it kills it.
 pub(crate) struct Daemon {

@@ -14,23 +14,17 @@ use std::time::Duration;
 use proto::{Dialect, Tmessage};
 use tests::check::{Client, ROOT, pack};
 use tests::choices::{Choices, Seeded};
-use tests::fitness::skip;
 use tests::line::Line;
 use tests::rig::{Received, Wire};
 
-use crate::daemon::{Daemon, attached};
+use crate::daemon::{Daemon, attached, with_each_driver};
 use crate::home::Home;
 use crate::tell;
 use crate::units::environment;
 
 #[test]
 fn an_hour_of_clients_leaves_neither_memory_nor_descriptors_behind() {
-    thread::scope(|scope| {
-        scope.spawn(|| soak("blocking"));
-        let home = Home::empty();
-        let probe = Daemon::spawn(&mut home.command(&["--driver", "uring"]));
-        if probe.serves() { soak("uring") } else { skip(&probe.log()) }
-    });
+    with_each_driver(soak);
 }
 
 /// What there is, and what visitors tell.

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use proto::{Dialect, NOFID, NOTAG, OREAD, Tmessage};
 use tests::check::{ROOT, encode, pack};
-use tests::fitness::skip;
 use tests::line::Line;
 use tests::rig::{Received, Wire};
 use tests::world::fill;
 
 use crate::binary::given;
-use crate::daemon::{Daemon, PATIENCE, client};
+use crate::daemon::{Daemon, PATIENCE, client, with_each_driver};
 use crate::home::Home;
 use crate::tell;
 use crate::units::environment;
@@ -160,12 +159,7 @@ fn storm(what: &str, first: &str, act: impl Fn(&Daemon, &Path) + Sync) {
         }
         assert_eq!(client(&posted, Dialect::Plain).contents("hermes/logs/agent.log"), b"started\n");
     };
-    thread::scope(|scope| {
-        scope.spawn(|| one("blocking"));
-        let home = Home::empty();
-        let probe = Daemon::spawn(&mut home.command(&["--driver", "uring"]));
-        if probe.serves() { one("uring") } else { skip(&probe.log()) }
-    });
+    with_each_driver(one);
 }
 
 /// Acts while another client goes on as always; yields how long that one had to wait at most. Where descriptors are `scarce`

@@ -6,16 +6,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use proto::Dialect;
 use tests::choices::{Choices, Seeded};
-use tests::fitness::skip;
 use tests::line::Line;
 use tests::world::fill;
 
-use crate::daemon::{Daemon, client};
+use crate::daemon::{Daemon, client, with_each_driver};
 use crate::home::Home;
 use crate::tell;
 use crate::units::environment;
@@ -27,12 +25,7 @@ mod savage;
 
 #[test]
 fn whatever_peers_say_the_server_lives_and_answers_others() {
-    thread::scope(|scope| {
-        scope.spawn(|| fuzz("blocking"));
-        let home = Home::empty();
-        let probe = Daemon::spawn(&mut home.command(&["--driver", "uring"]));
-        if probe.serves() { fuzz("uring") } else { skip(&probe.log()) }
-    });
+    with_each_driver(fuzz);
 }
 
 /// Talks to a server with one driver for as long as is wanted, and looks after it.
